@@ -1,0 +1,141 @@
+import { type FreightCollection, findMissingOrigins } from "./freight.ts";
+import { type Cause, deriveVerificationId } from "./identity.ts";
+import { compareResourceVersions } from "./resource-version.ts";
+import type { StageSnapshot } from "./stage.ts";
+import type { StageRecord, WaitingRequest } from "./verification.ts";
+
+/** A verification that is to start now. */
+export interface Start {
+  readonly id: string;
+  readonly cause: Cause;
+  readonly promotion: string;
+  readonly collection: FreightCollection;
+  readonly missingOrigins: readonly string[];
+  readonly actor?: string | undefined;
+  /** The request that asked for it, if one did. */
+  readonly request?: WaitingRequest | undefined;
+}
+
+/** Freight that was due for verification and that another Promotion replaced before it could start. */
+export interface Superseded {
+  readonly promotion: string;
+  readonly collection: FreightCollection;
+}
+
+/**
+ * What a sight of a Stage asks for.
+ *
+ * - `nothing`: with the reason, for the log.
+ * - `wait`: a verification is due and the gate is closed; `awaiting` is to be remembered unless it already is.
+ * - `start`: the verification is due now; `superseded` leaves its record first.
+ * - `continue`: the latest verification is known; a request waits for its end, so its phase has to be looked at.
+ * - `late`: the snapshot is older than what is recorded and names a Promotion that is no longer the latest.
+ */
+export type StageDecision =
+  | { readonly kind: "nothing"; readonly reason: string }
+  | {
+      readonly kind: "wait";
+      readonly reason: string;
+      readonly due: Superseded;
+      readonly superseded?: Superseded;
+      readonly known: boolean;
+    }
+  | { readonly kind: "start"; readonly start: Start; readonly superseded?: Superseded }
+  | { readonly kind: "continue"; readonly waiting: WaitingRequest }
+  | { readonly kind: "late"; readonly start: Start };
+
+/** Why nothing may start in this Stage at present; `undefined` when it may. Abort never asks this. */
+export function findClosedGate(stage: StageSnapshot): string | undefined {
+  if (stage.currentPromotion !== undefined) return `Promotion ${stage.currentPromotion} is under way`;
+  const last = stage.lastPromotion;
+  if (last?.phase !== undefined && last.phase !== "Succeeded") {
+    return `the last Promotion, ${last.name}, ended ${last.phase}`;
+  }
+  if (stage.health !== "Healthy")
+    return `the Stage's health is ${stage.health ?? "not known yet"}, not Healthy`;
+  if (stage.missingFreight === "hold" && stage.current !== undefined) {
+    const missing = findMissingOrigins(stage.requestedOrigins, stage.current);
+    if (missing.length > 0) {
+      return `no Freight from ${missing.join(", ")} yet, and the Stage's policy is to hold`;
+    }
+  }
+  return undefined;
+}
+
+/** Why this Stage is none of Tallyman's business; `undefined` when it is. */
+export function findExclusion(stage: StageSnapshot): string | undefined {
+  if (stage.deleting) return "the Stage is being deleted";
+  if (stage.controlFlow) return "the Stage has no promotion steps (control flow)";
+  if (stage.current === undefined) return "the Stage holds no Freight";
+  return undefined;
+}
+
+/**
+ * Decides what a sight of a Stage asks for, given what the ledger knows. Pure.
+ *
+ * @throws Fault `Invalid` when the snapshot's resourceVersion is not a number.
+ */
+export function decideStage(stage: StageSnapshot, record: StageRecord): StageDecision {
+  const exclusion = findExclusion(stage);
+  const collection = stage.current;
+  if (exclusion !== undefined || collection === undefined)
+    return { kind: "nothing", reason: exclusion ?? "" };
+  const promotion = stage.lastPromotion?.name ?? "";
+  const { latest } = record;
+
+  if (latest !== undefined && latest.promotion === promotion && latest.collectionId === collection.id) {
+    const { waiting } = record;
+    if (waiting === undefined)
+      return { kind: "nothing", reason: "the Freight of this Promotion has its verification" };
+    const gate = findClosedGate(stage);
+    return gate === undefined ? { kind: "continue", waiting } : { kind: "nothing", reason: gate };
+  }
+
+  const start = buildStart(stage, collection, { kind: "promotion", promotion });
+  if (record.revision > 0 && compareResourceVersions(stage.resourceVersion, record.observed) < 0) {
+    const isAwaited =
+      record.awaiting?.promotion === promotion && record.awaiting.collection.id === collection.id;
+    if (!isAwaited) return { kind: "late", start };
+  }
+  if (isVerifiedElsewhere(stage, start.id)) {
+    return {
+      kind: "nothing",
+      reason: "another verifier has entered a verification for this Freight; Tallyman stands back",
+    };
+  }
+
+  const due = { promotion, collection };
+  const { awaiting } = record;
+  const known = awaiting?.promotion === promotion && awaiting.collection.id === collection.id;
+  const superseded = awaiting === undefined || known ? {} : { superseded: awaiting };
+  const gate = findClosedGate(stage);
+  if (gate !== undefined) return { kind: "wait", reason: gate, due, known, ...superseded };
+  return { kind: "start", start, ...superseded };
+}
+
+/** A start with its derived id, for the Freight that the Stage holds. */
+export function buildStart(
+  stage: StageSnapshot,
+  collection: FreightCollection,
+  cause: Cause,
+  request?: WaitingRequest,
+): Start {
+  return {
+    id: deriveVerificationId(cause, stage.uid, collection.id),
+    cause,
+    promotion: stage.lastPromotion?.name ?? "",
+    collection,
+    missingOrigins: findMissingOrigins(stage.requestedOrigins, collection),
+    ...(request === undefined ? {} : { request }),
+    ...(request?.actor === undefined ? {} : { actor: request.actor }),
+  };
+}
+
+/**
+ * True when the Stage's status holds a verification of the current Freight that is not ours: the one that
+ * ran before Tallyman came, or one by a second verifier, which must not be doubled.
+ */
+function isVerifiedElsewhere(stage: StageSnapshot, ourId: string): boolean {
+  const newest = stage.history[0]?.verifications[0];
+  return newest !== undefined && newest.id !== ourId;
+}
