@@ -19,6 +19,7 @@ export interface BodyLimits {
  * @throws {Error} when the body was cut short, stalled or could not be unpacked.
  */
 export async function readBody(response: IncomingMessage, limits: BodyLimits): Promise<unknown> {
+  if (Number(response.headers["content-length"] ?? 0) > limits.maxBytes) throw tooLarge(limits);
   const stall = (): void => {
     response.destroy(new Error(`the answer stopped coming for ${limits.timeoutMs} ms`));
   };

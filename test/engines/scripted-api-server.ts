@@ -39,6 +39,8 @@ export interface ScriptedApiServer {
   version(): string;
   /** Forgets the past: watches from before and continue tokens answer 410 from now on. */
   compact(): void;
+  /** The answer of a server without faults, to be queued between scripted ones. */
+  readonly proper: ScriptedAnswer;
   /** Queues an answer for the next call of this kind. */
   next(kind: CallKind, ...answers: ScriptedAnswer[]): void;
   /** Answers every call like this until undefined is given. */
@@ -50,8 +52,10 @@ export interface ScriptedApiServer {
   resetWatches(): void;
   /** Live watches hear no more of anything, but stay open. */
   muteWatches(): void;
-  /** Writes to every live watch; resolves when the bytes are handed to the sockets. */
+  /** Writes to every live watch. */
   write(bytes: string | Buffer): void;
+  /** Bytes that were written to watches and that no socket has taken yet. */
+  backlog(): number;
   bookmark(): void;
   /** Closes the port and all connections; `start` opens the same port again. */
   stop(): Promise<void>;
@@ -108,6 +112,8 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
   const watches = new Set<ServerResponse>();
   const muted = new WeakSet<ServerResponse>();
   const sockets = new Set<Socket>();
+  // Pages of one list show one state, whatever happens between them.
+  const snapshots = new Map<number, readonly StoredObject[]>();
   let standing: ScriptedAnswer | undefined;
   let version = 100;
   let oldest = 100;
@@ -126,11 +132,15 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
     const kind: CallKind =
       request.method !== "GET" ? "other" : url.searchParams.get("watch") === "true" ? "watch" : "list";
     calls.push({ kind, query: url.searchParams, authorization: request.headers.authorization });
-    const scripted = queued[kind].shift() ?? standing;
-    if (scripted !== undefined) scripted(response, request);
-    else if (kind === "list") list(url.searchParams, response);
-    else if (kind === "watch") watch(url.searchParams, response);
-    else refuse(404)(response, request);
+    const scripted = queued[kind].shift() ?? standing ?? proper;
+    scripted(response, request);
+  }
+
+  function proper(response: ServerResponse, request: IncomingMessage): void {
+    const { searchParams } = new URL(request.url ?? "/", "http://127.0.0.1");
+    if (request.method !== "GET") refuse(404)(response, request);
+    else if (searchParams.get("watch") === "true") watch(searchParams, response);
+    else list(searchParams, response);
   }
 
   function list(query: URLSearchParams, response: ServerResponse): void {
@@ -140,8 +150,10 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
       refuse(410, {}, statusObject(410, { reason: "Expired" }))(response, undefined as never);
       return;
     }
-    const items = [...stored.values()].slice(from, from + limit);
-    const next = from + items.length < stored.size ? `${at}:${from + items.length}` : "";
+    const all = (from === 0 ? undefined : snapshots.get(at)) ?? [...stored.values()];
+    const items = all.slice(from, from + limit);
+    const next = from + items.length < all.length ? `${at}:${from + items.length}` : "";
+    if (from === 0 && next !== "") snapshots.set(at, all);
     response.writeHead(200, { "content-type": "application/json" });
     response.end(
       JSON.stringify({ kind: "StageList", metadata: { resourceVersion: String(at), continue: next }, items }),
@@ -217,6 +229,7 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
       oldest = version;
       log.length = 0;
     },
+    proper,
     next: (kind, ...answers) => {
       queued[kind].push(...answers);
     },
@@ -236,6 +249,11 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
     },
     write(bytes) {
       for (const response of watches) response.write(bytes);
+    },
+    backlog() {
+      let bytes = 0;
+      for (const response of watches) bytes += response.writableLength;
+      return bytes;
     },
     bookmark() {
       version += 1;
