@@ -21,11 +21,10 @@ export type ReflectorEvent<T> =
       readonly previous: T;
       readonly resourceVersion: string;
     }
-  | {
-      /** `synced`: a list is complete. `bookmark`: nothing happened up to here. */
-      readonly type: "synced" | "bookmark";
-      readonly resourceVersion: string;
-    };
+  /** A list is complete. */
+  | { readonly type: "synced"; readonly resourceVersion: string }
+  /** Nothing else happened up to here. */
+  | { readonly type: "bookmark"; readonly resourceVersion: string };
 
 /** What was seen of one object. */
 export type Observation<T> =

@@ -43,6 +43,8 @@ export interface ScriptedApiServer {
   readonly proper: ScriptedAnswer;
   /** Queues an answer for the next call of this kind. */
   next(kind: CallKind, ...answers: ScriptedAnswer[]): void;
+  /** Drops the queued answers that were not used. */
+  forgetFaults(): void;
   /** Answers every call like this until undefined is given. */
   always(answer: ScriptedAnswer | undefined): void;
   liveWatches(): number;
@@ -232,6 +234,9 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
     proper,
     next: (kind, ...answers) => {
       queued[kind].push(...answers);
+    },
+    forgetFaults() {
+      for (const answers of Object.values(queued)) answers.length = 0;
     },
     always: (scripted) => {
       standing = scripted;
