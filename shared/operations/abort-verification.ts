@@ -1,0 +1,138 @@
+import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
+import { Fault } from "../domain/fault.ts";
+import type { StageKey } from "../domain/identity.ts";
+import { applyObservation, endVerification, readRunOutcome } from "../domain/observation.ts";
+import { isTerminal } from "../domain/phase.ts";
+import { decideAbort, describeTooLate, type Request, settleRequest } from "../domain/request.ts";
+import { isSettled, type RequestRecord, type Verification } from "../domain/verification.ts";
+import type { Versioned } from "../ledger/ledger.ts";
+import { publishPhase, reportPhase } from "./record.ts";
+import { decideAgainOnConflict, type World } from "./world.ts";
+
+/** What an abort came to, and the verification if this ended it. */
+export interface AbortVisit {
+  readonly request: RequestRecord;
+  readonly ended?: Verification | undefined;
+}
+
+/**
+ * Carries out an abort. It is recorded before the run is told, and from then on the outcome is `Aborted`
+ * whatever the run reports; a fresh look that shows the run over already lets its result stand. Telling the
+ * run may fail for a while: the message comes back, the record stays.
+ */
+export async function abortVerification(world: World, key: StageKey, request: Request): Promise<AbortVisit> {
+  const known = await world.ledger.readRequest(key, request.requestId);
+  if (known !== undefined && isSettled(known.outcome)) return { request: known };
+  const base: RequestRecord = {
+    key,
+    requestId: request.requestId,
+    kind: "abort",
+    target: request.target,
+    actor: request.actor,
+    reason: request.reason,
+    outcome: "accepted",
+    message: "",
+    createdAt: world.clock.now(),
+  };
+  return decideAgainOnConflict(async () => {
+    const record = await world.ledger.readStage(key);
+    const id = request.target ?? record.latest?.id;
+    const target = id === undefined ? undefined : await world.ledger.readVerification(key, id);
+    const decision = decideAbort(request, record, target?.verification);
+    if (decision.kind === "refuse") {
+      world.meter.count("RequestsRefused");
+      return { request: await settle(world, base, { outcome: "refused", message: decision.message }) };
+    }
+    if (target === undefined) throw new Fault("Conflict", "the verification is gone");
+    if (decision.kind === "too-late") return tooLate(world, base, target.verification);
+    const named = { ...base, target: target.verification.id };
+    return decision.kind === "resume"
+      ? finishAbort(world, named, target)
+      : beginAbort(world, named, request, target);
+  });
+}
+
+async function beginAbort(
+  world: World,
+  base: RequestRecord,
+  request: Request,
+  target: Versioned,
+): Promise<AbortVisit> {
+  const { verification, revision } = target;
+  const object =
+    verification.run === undefined
+      ? undefined
+      : await world.findCluster(base.key.cluster).getAnalysisRun(base.key.project, verification.run.name);
+  const run = object === undefined ? undefined : readAnalysisRun(object);
+  // A run that somebody terminated is no result that could stand.
+  if (run !== undefined && isTerminal(readRunOutcome(run)) && readRunOutcome(run) !== "Aborted") {
+    const observation = applyObservation(verification, run, world.clock.now());
+    if (observation.kind === "transition") {
+      const { verification: ended } = await world.ledger.updateVerification(observation.next, revision);
+      reportPhase(world, ended, verification.phase);
+      await publishPhase(world, ended, run);
+      return { ...(await tooLate(world, base, ended)), ended };
+    }
+  }
+  const abort = {
+    requestId: base.requestId,
+    at: world.clock.now(),
+    ...(request.actor === undefined ? {} : { actor: request.actor }),
+    ...(request.reason === undefined ? {} : { reason: request.reason }),
+  };
+  const recorded = await world.ledger.updateVerification({ ...verification, abort }, revision);
+  return finishAbort(world, base, recorded);
+}
+
+/** The abort is in the ledger; what is left is to tell the run and to end the verification. */
+async function finishAbort(world: World, base: RequestRecord, target: Versioned): Promise<AbortVisit> {
+  const { verification, revision } = target;
+  const ended = await endAborted(world, { verification, revision });
+  const request = await settle(world, base, {
+    outcome: "aborted",
+    verificationId: ended.id,
+    message: `verification ${ended.id} was aborted`,
+  });
+  return { request, ended };
+}
+
+/**
+ * Terminates the run of a verification whose abort is recorded, and ends it. Also what the sweeper does when
+ * the message that should have done it was lost.
+ */
+export async function endAborted(world: World, target: Versioned): Promise<Verification> {
+  const { verification, revision } = target;
+  const { cluster, project } = verification.key;
+  if (isTerminal(verification.phase)) {
+    await publishPhase(world, verification, undefined);
+    return verification;
+  }
+  if (verification.run !== undefined) {
+    await world.findCluster(cluster).terminateAnalysisRun(project, verification.run.name);
+  }
+  const next = endVerification(verification, {
+    phase: "Aborted",
+    reason: "AbortRequested",
+    message: "",
+    now: world.clock.now(),
+  });
+  await world.ledger.updateVerification(next, revision);
+  reportPhase(world, next, verification.phase);
+  await publishPhase(world, next, undefined);
+  return next;
+}
+
+async function tooLate(world: World, base: RequestRecord, target: Verification): Promise<AbortVisit> {
+  const fate = { outcome: "too-late", target: target.id, message: describeTooLate(target) } as const;
+  return { request: await settle(world, base, fate) };
+}
+
+async function settle(
+  world: World,
+  base: RequestRecord,
+  fate: Parameters<typeof settleRequest>[1],
+): Promise<RequestRecord> {
+  const record = settleRequest(base, fate);
+  await world.ledger.writeRequest(record);
+  return record;
+}

@@ -1,0 +1,91 @@
+import { buildAnalysisRun, findNestedReferences, isSameRun } from "../cluster/analysis-run-builder.ts";
+import type { Cluster, KubernetesObject } from "../cluster/cluster.ts";
+import type { RunIdentity } from "../domain/analysis-run.ts";
+import { Fault } from "../domain/fault.ts";
+import { formatStageKey, type StageKey } from "../domain/identity.ts";
+import type { StageSnapshot, TemplateReference } from "../domain/stage.ts";
+
+/** More templates than this in one verification is a loop or a mistake. */
+const MAX_TEMPLATES = 100;
+
+export interface MadeRun {
+  readonly created: boolean;
+  readonly object: KubernetesObject;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Creates a verification's AnalysisRun, or adopts the one that an earlier try created: its name follows from
+ * the verification's id.
+ *
+ * @throws Fault `Permanent` when it cannot be built or is refused for good; the object and field are named.
+ */
+export async function makeAnalysisRun(
+  cluster: Cluster,
+  key: StageKey,
+  stage: StageSnapshot,
+  identity: RunIdentity,
+  controllerInstanceId: string | undefined,
+): Promise<MadeRun> {
+  const templates = await fetchTemplates(cluster, key.project, stage.verification?.analysisTemplates ?? []);
+  const freights: { name: string; uid: string }[] = [];
+  for (const { name } of identity.collection.freight) {
+    const uid = readUid(await cluster.getFreight(key.project, name));
+    if (uid === undefined) {
+      throw new Fault(
+        "Permanent",
+        `Freight ${key.project}/${name}, held by Stage ${key.stage}, does not exist`,
+      );
+    }
+    freights.push({ name, uid });
+  }
+  const { run, warnings } = buildAnalysisRun({
+    stage,
+    identity,
+    templates,
+    freights,
+    ...(controllerInstanceId === undefined ? {} : { controllerInstanceId }),
+    ...(identity.promotion === "" ? {} : { promotionAnnotation: identity.promotion }),
+  });
+  const result = await cluster.createAnalysisRun(key.project, run as KubernetesObject);
+  if (!result.created && !isSameRun(result.object, identity)) {
+    throw new Fault(
+      "Permanent",
+      `an AnalysisRun of another origin has the name that verification ${identity.id} of Stage ${formatStageKey(key)} needs; delete it and reverify`,
+    );
+  }
+  return { ...result, warnings };
+}
+
+/** The templates that the Stage names and, through them, the nested ones. */
+async function fetchTemplates(
+  cluster: Cluster,
+  project: string,
+  references: readonly TemplateReference[],
+): Promise<{ reference: TemplateReference; object: unknown }[]> {
+  const found = new Map<string, { reference: TemplateReference; object: unknown }>();
+  const queue = [...references];
+  for (let reference = queue.shift(); reference !== undefined; reference = queue.shift()) {
+    const id = `${reference.kind}/${reference.name}`;
+    if (found.has(id)) continue;
+    if (found.size >= MAX_TEMPLATES) {
+      throw new Fault(
+        "Permanent",
+        `more than ${MAX_TEMPLATES} templates are nested below this Stage's verification`,
+      );
+    }
+    const object = await cluster.getTemplate(project, reference);
+    if (object === undefined) {
+      const where = reference.kind === "AnalysisTemplate" ? `${project}/${reference.name}` : reference.name;
+      throw new Fault("Permanent", `${reference.kind} ${where} does not exist`);
+    }
+    found.set(id, { reference, object });
+    queue.push(...findNestedReferences(object));
+  }
+  return [...found.values()];
+}
+
+function readUid(freight: KubernetesObject | undefined): string | undefined {
+  const metadata = freight?.metadata as { uid?: unknown } | undefined;
+  return typeof metadata?.uid === "string" ? metadata.uid : undefined;
+}

@@ -1,0 +1,97 @@
+import { ABORT_ANNOTATION, REVERIFY_ANNOTATION } from "../cluster/annotations.ts";
+import { Fault } from "../domain/fault.ts";
+import type { StageKey } from "../domain/identity.ts";
+import type { Request } from "../domain/request.ts";
+import type { Message } from "../messages/schema.ts";
+import type { Delivery } from "../runtime/batch.ts";
+import { abortVerification } from "./abort-verification.ts";
+import { observeRun } from "./observe-run.ts";
+import { reverifyStage } from "./reverify-stage.ts";
+import { fetchStage } from "./stage-record.ts";
+import { continueAfter, verifyStage } from "./verify-stage.ts";
+import type { World } from "./world.ts";
+import { clearAnnotation } from "./write-back.ts";
+
+/**
+ * A `verify` message: a sight of a Stage or of an AnalysisRun, or none ("look for yourself"). With an actor and
+ * without a sight it is somebody's request: what is due starts, and where nothing is due the latest
+ * verification is done again.
+ */
+export async function handleVerify(
+  world: World,
+  key: StageKey,
+  message: Message,
+  delivery: Delivery,
+): Promise<void> {
+  const { observed, actor } = message.data;
+  if (observed?.kind === "AnalysisRun") {
+    const { phaseChanged = true } = observed;
+    const ended = await observeRun(world, key, observed, { phaseChanged, redelivered: delivery.redelivered });
+    if (ended !== undefined) await continueAfter(world, ended);
+    return;
+  }
+  const stage = observed ?? (await fetchStage(world, key));
+  if (stage === undefined) {
+    if (actor !== undefined) await reverifyStage(world, key, toRequest(message), "verify", undefined);
+    return;
+  }
+  const visit = await verifyStage(world, key, stage, delivery.redelivered);
+  if (observed !== undefined || actor === undefined) return;
+  if (visit.started === undefined) {
+    await reverifyStage(world, key, toRequest(message), "verify", stage);
+    return;
+  }
+  await world.ledger.writeRequest({
+    key,
+    requestId: requestIdOf(message),
+    kind: "verify",
+    actor,
+    reason: message.data.reason,
+    outcome: "started",
+    verificationId: visit.started.id,
+    message: `verification ${visit.started.id} started`,
+    createdAt: world.clock.now(),
+  });
+}
+
+/** A `reverify` message, from an annotation (then it brings the Stage) or from anybody else. */
+export async function handleReverify(world: World, key: StageKey, message: Message): Promise<void> {
+  const stage = observedStage(message);
+  await reverifyStage(world, key, toRequest(message), "reverify", stage);
+  const { reverify } = stage ?? {};
+  if (reverify?.id === message.data.verificationId) {
+    await clearAnnotation(world, key, REVERIFY_ANNOTATION, reverify?.value);
+  }
+}
+
+/** An `abort` message. */
+export async function handleAbort(world: World, key: StageKey, message: Message): Promise<void> {
+  const { ended } = await abortVerification(world, key, toRequest(message));
+  const { abort } = observedStage(message) ?? {};
+  if (abort?.id === message.data.verificationId)
+    await clearAnnotation(world, key, ABORT_ANNOTATION, abort?.value);
+  if (ended !== undefined) await continueAfter(world, ended);
+}
+
+function observedStage(message: Message) {
+  const { observed } = message.data;
+  if (observed?.kind === "AnalysisRun") {
+    throw new Fault("Invalid", `data.observed: a ${message.type} message takes a Stage, not an AnalysisRun`);
+  }
+  return observed;
+}
+
+/** A request's identity is its message's: the same one sent again is the same request. */
+function requestIdOf(message: Message): string {
+  return message.id;
+}
+
+function toRequest(message: Message): Request {
+  const { verificationId, actor, reason } = message.data;
+  return {
+    requestId: requestIdOf(message),
+    ...(verificationId === undefined ? {} : { target: verificationId }),
+    ...(actor === undefined ? {} : { actor }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}

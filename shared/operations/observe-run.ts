@@ -1,0 +1,85 @@
+import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
+import type { StageKey } from "../domain/identity.ts";
+import { applyObservation } from "../domain/observation.ts";
+import { isTerminal } from "../domain/phase.ts";
+import type { Verification } from "../domain/verification.ts";
+import type { Versioned } from "../ledger/ledger.ts";
+import { publishPhase, reportPhase } from "./record.ts";
+import { adoptVerification } from "./start-verification.ts";
+import { decideAgainOnConflict, type World } from "./world.ts";
+import { writeBack } from "./write-back.ts";
+
+export interface ObserveOptions {
+  /** False when the sender knows that the phase is as it was: one conditional write then does, without a read. */
+  readonly phaseChanged: boolean;
+  /** True when an earlier try may have died after its write to the ledger. */
+  readonly redelivered: boolean;
+}
+
+/**
+ * Records one sight of an AnalysisRun. Returns the verification when this made it terminal, so that the caller
+ * can go on with what waited for it.
+ */
+export async function observeRun(
+  world: World,
+  key: StageKey,
+  run: AnalysisRunSnapshot,
+  options: ObserveOptions,
+): Promise<Verification | undefined> {
+  const { identity } = run;
+  if (identity === undefined) {
+    world.log.debug("an AnalysisRun that Tallyman did not make", { ...key, run: run.name });
+    return undefined;
+  }
+  let known: Versioned | undefined;
+  if (!options.phaseChanged && !options.redelivered) {
+    const progress = await world.ledger.recordProgress(key, identity.id, run);
+    if (progress.applied) return undefined;
+    known = progress.existing;
+  }
+  return decideAgainOnConflict(async () => {
+    let current = known ?? (await world.ledger.readVerification(key, identity.id));
+    known = undefined;
+    if (current === undefined) {
+      await adoptVerification(world, key, identity);
+      current = await world.ledger.readVerification(key, identity.id);
+      if (current === undefined) return undefined;
+    }
+    return apply(world, current, run, options.redelivered);
+  });
+}
+
+async function apply(
+  world: World,
+  current: Versioned,
+  run: AnalysisRunSnapshot,
+  redelivered: boolean,
+): Promise<Verification | undefined> {
+  const { verification, revision } = current;
+  const observation = applyObservation(verification, run, world.clock.now());
+  switch (observation.kind) {
+    case "stale":
+      // The write was made; what follows it may not have been.
+      if (redelivered && verification.observed === run.resourceVersion) {
+        await publishPhase(world, verification, run);
+        return isTerminal(verification.phase) ? verification : undefined;
+      }
+      return undefined;
+    case "progress":
+      await world.ledger.updateVerification(observation.next, revision);
+      return undefined;
+    case "evidence":
+      await world.ledger.updateVerification(observation.next, revision);
+      await writeBack(world, observation.next);
+      return undefined;
+    case "transition": {
+      const { next } = observation;
+      await world.ledger.updateVerification(next, revision);
+      reportPhase(world, next, verification.phase);
+      const ended = Date.parse(run.completedAt ?? "");
+      if (!Number.isNaN(ended)) world.meter.duration("DetectionLag", Math.max(0, world.clock.now() - ended));
+      await publishPhase(world, next, run);
+      return isTerminal(next.phase) ? next : undefined;
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import type { StageKey } from "../domain/identity.ts";
+import { decideReverify, type Request, settleRequest } from "../domain/request.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
+import { buildStart, findClosedGate, findExclusion } from "../domain/start.ts";
+import {
+  isSettled,
+  type RequestKind,
+  type RequestRecord,
+  type StageRecord,
+  type WaitingRequest,
+} from "../domain/verification.ts";
+import type { Versioned } from "../ledger/ledger.ts";
+import { fetchStage, loadStageRecord } from "./stage-record.ts";
+import { startLatest } from "./verify-stage.ts";
+import { decideAgainOnConflict, type World } from "./world.ts";
+
+/**
+ * Carries out a request to verify again. One request leads to one successor, however often it is seen; a
+ * request about a verification that still runs waits for its end, one that finds the gate closed waits for
+ * that. Refusals are recorded with their reason. `snapshot` is what the message brought, if it did.
+ */
+export async function reverifyStage(
+  world: World,
+  key: StageKey,
+  request: Request,
+  kind: RequestKind,
+  snapshot: StageSnapshot | undefined,
+): Promise<RequestRecord> {
+  const known = await world.ledger.readRequest(key, request.requestId);
+  if (known !== undefined && isSettled(known.outcome)) return known;
+  const base: RequestRecord = known ?? {
+    key,
+    requestId: request.requestId,
+    kind,
+    target: request.target,
+    actor: request.actor,
+    reason: request.reason,
+    outcome: "accepted",
+    message: "",
+    createdAt: world.clock.now(),
+  };
+  return decideAgainOnConflict(() => attemptReverify(world, key, request, base, snapshot));
+}
+
+async function attemptReverify(
+  world: World,
+  key: StageKey,
+  request: Request,
+  base: RequestRecord,
+  snapshot: StageSnapshot | undefined,
+): Promise<RequestRecord> {
+  const stage = snapshot ?? (await fetchStage(world, key));
+  if (stage === undefined) {
+    return refuse(world, base, `cluster ${key.cluster} has no Stage ${key.stage} in Project ${key.project}`);
+  }
+  const exclusion = findExclusion(stage);
+  if (exclusion !== undefined) return refuse(world, base, exclusion);
+  const record = await loadStageRecord(world, key, stage);
+  if (record === undefined) return refuse(world, base, "the Stage was replaced by one of the same name");
+
+  const targetId = request.target ?? record.latest?.id;
+  const target = targetId === undefined ? undefined : await world.ledger.readVerification(key, targetId);
+  const decision = decideReverify(request, record, target?.verification);
+  switch (decision.kind) {
+    case "refuse":
+      return refuse(world, base, decision.message);
+    case "done":
+      return settle(world, base, {
+        outcome: "started",
+        verificationId: decision.verificationId,
+        message: `verification ${decision.verificationId} started`,
+      });
+    case "start":
+    case "wait": {
+      const waiting: WaitingRequest = {
+        requestId: request.requestId,
+        cause: decision.cause,
+        after: target?.verification.id ?? "",
+        at: base.createdAt,
+        ...(request.actor === undefined ? {} : { actor: request.actor }),
+        ...(request.reason === undefined ? {} : { reason: request.reason }),
+      };
+      if (decision.kind === "wait") {
+        return wait(world, base, record, waiting, `waits for verification ${waiting.after} to end`, target);
+      }
+      const gate = findClosedGate(stage);
+      if (gate !== undefined) return wait(world, base, record, waiting, gate, undefined);
+      if (stage.current === undefined) return refuse(world, base, "the Stage holds no Freight");
+      const start = buildStart(stage, stage.current, decision.cause, waiting);
+      if (record.latest?.collectionId !== stage.current.id || record.latest.promotion !== start.promotion) {
+        return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
+      }
+      const verification = await startLatest(world, key, stage, record, start);
+      return {
+        ...base,
+        outcome: "started",
+        verificationId: verification.id,
+        message: `verification ${verification.id} started`,
+      };
+    }
+  }
+}
+
+/** Remembers a request until it can be carried out. A second one meanwhile is the same wish and joins the first. */
+async function wait(
+  world: World,
+  base: RequestRecord,
+  record: StageRecord,
+  waiting: WaitingRequest,
+  why: string,
+  running: Versioned | undefined,
+): Promise<RequestRecord> {
+  const first = record.waiting;
+  if (first !== undefined && first.requestId !== waiting.requestId && first.after === waiting.after) {
+    return settle(world, base, {
+      outcome: "refused",
+      message: `request ${first.requestId} already waits to repeat verification ${first.after}`,
+    });
+  }
+  const written = await settle(world, base, { outcome: "waiting", message: why, target: waiting.after });
+  if (first?.requestId !== waiting.requestId) await world.ledger.writeStage({ ...record, waiting });
+  if (running !== undefined && !running.verification.awaited) {
+    // Read by whoever ends it. Should it end first, the condition fails and the decision is made again.
+    await world.ledger.updateVerification({ ...running.verification, awaited: true }, running.revision);
+  }
+  return written;
+}
+
+function refuse(world: World, base: RequestRecord, message: string): Promise<RequestRecord> {
+  world.log.warn("request refused", { ...base.key, requestId: base.requestId, kind: base.kind, message });
+  world.meter.count("RequestsRefused");
+  return settle(world, base, { outcome: "refused", message });
+}
+
+async function settle(
+  world: World,
+  base: RequestRecord,
+  fate: Parameters<typeof settleRequest>[1],
+): Promise<RequestRecord> {
+  const record = settleRequest(base, fate);
+  await world.ledger.writeRequest(record);
+  return record;
+}

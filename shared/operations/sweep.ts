@@ -1,0 +1,234 @@
+import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { readStage } from "../cluster/stage-reader.ts";
+import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
+import { isFault } from "../domain/fault.ts";
+import type { StageKey } from "../domain/identity.ts";
+import { endVerification } from "../domain/observation.ts";
+import { isTerminal } from "../domain/phase.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
+import type { StageRecord, Verification } from "../domain/verification.ts";
+import { endAborted } from "./abort-verification.ts";
+import { observeRun } from "./observe-run.ts";
+import { publishPhase, reportPhase } from "./record.ts";
+import { continueAfter, verifyStage } from "./verify-stage.ts";
+import { decideAgainOnConflict, type World } from "./world.ts";
+import { writeBack } from "./write-back.ts";
+
+/** What a sweep found and mended. */
+export interface SweepReport {
+  readonly open: number;
+  readonly repaired: number;
+  /** What could not be looked at this time; the next sweep will. */
+  readonly failures: readonly string[];
+}
+
+/**
+ * Reconciles every open verification of a cluster against ALL AnalysisRuns and Stages, so that an event which
+ * never arrived costs one interval and not the truth. The ledger is read before the cluster: a run that the
+ * lists lack is then really gone, and not merely younger than they are.
+ */
+export async function sweepCluster(world: World, clusterName: string): Promise<SweepReport> {
+  const cluster = world.findCluster(clusterName);
+  const open = await collect((cursor) => world.ledger.listOpen(clusterName, { cursor, limit: 500 }));
+  const records = await collect((cursor) =>
+    world.ledger.listStages(clusterName, undefined, { cursor, limit: 500 }),
+  );
+  const sight = await lookAround(cluster, world);
+
+  const failures: string[] = [];
+  let repaired = 0;
+  const attempt = async (what: string, work: () => Promise<boolean>): Promise<void> => {
+    try {
+      if (await work()) repaired++;
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      failures.push(`${what}: ${error.message}`);
+    }
+  };
+
+  for (const verification of open) {
+    await attempt(`verification ${verification.id}`, () => reconcile(world, verification, sight));
+  }
+  const openIds = new Set(open.map((verification) => verification.id));
+  for (const run of await findOrphans(world, clusterName, sight.runs.values(), openIds)) {
+    await attempt(`AnalysisRun ${run.project}/${run.name}`, async () => {
+      await observeRun(world, stageOf(clusterName, run), run, { phaseChanged: true, redelivered: false });
+      return true;
+    });
+  }
+  const recordByStage = new Map(
+    records.map((record) => [`${record.key.project}/${record.key.stage}`, record]),
+  );
+  for (const [name, stage] of sight.stages) {
+    const key: StageKey = { cluster: clusterName, project: stage.project, stage: stage.name };
+    await attempt(`Stage ${name}`, () => revisit(world, key, stage, recordByStage.get(name), openIds));
+  }
+  world.meter.count("SweepOpen", open.length);
+  world.meter.count("SweepRepairs", repaired);
+  return { open: open.length, repaired, failures };
+}
+
+interface Sight {
+  /** By `project/name`. */
+  readonly runs: ReadonlyMap<string, AnalysisRunSnapshot>;
+  readonly stages: ReadonlyMap<string, StageSnapshot>;
+  readonly runListVersion: string;
+}
+
+async function lookAround(cluster: Cluster, world: World): Promise<Sight> {
+  const runs = new Map<string, AnalysisRunSnapshot>();
+  let runListVersion = "0";
+  for await (const page of cluster.listAnalysisRuns()) {
+    runListVersion = page.resourceVersion;
+    for (const object of page.items) {
+      const run = readOrReport(world, () => readAnalysisRun(object));
+      if (run !== undefined) runs.set(`${run.project}/${run.name}`, run);
+    }
+  }
+  const stages = new Map<string, StageSnapshot>();
+  for await (const page of cluster.listStages()) {
+    for (const object of page.items) {
+      const stage = readOrReport(world, () => readStage(object));
+      if (stage !== undefined) stages.set(`${stage.project}/${stage.name}`, stage);
+    }
+  }
+  return { runs, stages, runListVersion };
+}
+
+/** One object that makes no sense must not keep the sweep from the others. */
+function readOrReport<T>(world: World, read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!isFault(error, "Invalid")) throw error;
+    world.log.warn("the sweep met an object that cannot be used", { reasons: error.reasons });
+    return undefined;
+  }
+}
+
+async function reconcile(world: World, verification: Verification, sight: Sight): Promise<boolean> {
+  const { key, run: known } = verification;
+  const stage = sight.stages.get(`${key.project}/${key.stage}`);
+  if (stage === undefined || stage.uid !== verification.stageUid)
+    return endForDeletedStage(world, verification);
+  const run = known === undefined ? undefined : sight.runs.get(`${key.project}/${known.name}`);
+  if (verification.abort !== undefined) {
+    return decideAgainOnConflict(async () => {
+      const current = await world.ledger.readVerification(key, verification.id);
+      if (current === undefined || isTerminal(current.verification.phase)) return false;
+      await continueAfter(world, await endAborted(world, current));
+      return true;
+    });
+  }
+  const seen = run ?? describeGone(verification, sight.runListVersion);
+  const ended = await observeRun(world, key, seen, { phaseChanged: true, redelivered: false });
+  if (ended !== undefined) await continueAfter(world, ended);
+  return ended !== undefined;
+}
+
+/** A run that the cluster no longer has, as an observation made at the time of the list. */
+function describeGone(verification: Verification, listVersion: string): AnalysisRunSnapshot {
+  return {
+    uid: "",
+    project: verification.key.project,
+    name: verification.run?.name ?? "",
+    resourceVersion: listVersion,
+    stage: verification.key.stage,
+    identity: {
+      id: verification.id,
+      stageUid: verification.stageUid,
+      cause: verification.cause,
+      promotion: verification.promotion,
+      collection: verification.collection,
+      missingOrigins: verification.missingOrigins,
+    },
+    phase: verification.run?.phase ?? "",
+    terminating: false,
+    deleted: true,
+    metrics: [],
+    omittedMetrics: 0,
+  };
+}
+
+async function endForDeletedStage(world: World, verification: Verification): Promise<boolean> {
+  const { key, id } = verification;
+  return decideAgainOnConflict(async () => {
+    const current = await world.ledger.readVerification(key, id);
+    if (current === undefined || isTerminal(current.verification.phase)) return false;
+    const { run } = current.verification;
+    if (run !== undefined) await world.findCluster(key.cluster).terminateAnalysisRun(key.project, run.name);
+    const next = endVerification(current.verification, {
+      phase: "Error",
+      reason: "StageDeleted",
+      message: `Stage ${key.project}/${key.stage} was deleted before its verification ended`,
+      now: world.clock.now(),
+    });
+    await world.ledger.updateVerification(next, current.revision);
+    reportPhase(world, next, current.verification.phase);
+    await publishPhase(world, next, undefined);
+    return true;
+  });
+}
+
+function stageOf(cluster: string, run: AnalysisRunSnapshot): StageKey {
+  return { cluster, project: run.project, stage: run.stage };
+}
+
+/** Runs of ours that the ledger has never heard of: their maker died, and its message with it. */
+async function findOrphans(
+  world: World,
+  cluster: string,
+  runs: Iterable<AnalysisRunSnapshot>,
+  openIds: ReadonlySet<string>,
+): Promise<AnalysisRunSnapshot[]> {
+  const candidates = new Map<string, AnalysisRunSnapshot>();
+  for (const run of runs) {
+    if (run.identity !== undefined && !openIds.has(run.identity.id)) candidates.set(run.identity.id, run);
+  }
+  const ids = [...candidates].map(([id, run]) => ({ key: stageOf(cluster, run), id }));
+  for (const { id } of await world.ledger.readVerifications(ids)) candidates.delete(id);
+  return [...candidates.values()];
+}
+
+/** A Stage whose event was lost: a verification is due, or its status shows as open what the ledger has closed. */
+async function revisit(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  record: StageRecord | undefined,
+  openIds: ReadonlySet<string>,
+): Promise<boolean> {
+  let repaired = false;
+  for (const { verifications } of stage.history) {
+    for (const entry of verifications) {
+      if (
+        openIds.has(entry.id) ||
+        (entry.phase !== "" && entry.phase !== "Pending" && entry.phase !== "Running")
+      )
+        continue;
+      const current = await world.ledger.readVerification(key, entry.id);
+      if (current === undefined) continue;
+      await writeBack(world, current.verification);
+      repaired = true;
+    }
+  }
+  const isAtLatest =
+    record?.latest?.collectionId === stage.current?.id &&
+    record?.latest?.promotion === (stage.lastPromotion?.name ?? "");
+  if (isAtLatest && record?.waiting === undefined) return repaired;
+  return (await verifyStage(world, key, stage, false)).started !== undefined || repaired;
+}
+
+async function collect<T>(
+  page: (cursor: string | undefined) => Promise<{ items: readonly T[]; cursor?: string | undefined }>,
+): Promise<T[]> {
+  const all: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const { items, cursor: next } = await page(cursor);
+    all.push(...items);
+    cursor = next;
+  } while (cursor !== undefined);
+  return all;
+}

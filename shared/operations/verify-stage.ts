@@ -1,0 +1,200 @@
+import { deriveAnalysisRunName, type StageKey } from "../domain/identity.ts";
+import { isTerminal } from "../domain/phase.ts";
+import { settleRequest } from "../domain/request.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
+import { buildStart, decideStage, type StageDecision, type Start } from "../domain/start.ts";
+import type { StageRecord, Verification, WaitingRequest } from "../domain/verification.ts";
+import { publishPhase } from "./record.ts";
+import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
+import { recordSuperseded, startVerification } from "./start-verification.ts";
+import { decideAgainOnConflict, type World } from "./world.ts";
+import { writeBack } from "./write-back.ts";
+
+/** What a look at a Stage came to. */
+export interface StageVisit {
+  /** The verification that the Stage is at, if this visit started it or found it complete. */
+  readonly started?: Verification | undefined;
+  /** Why nothing started. */
+  readonly reason?: string | undefined;
+}
+
+/**
+ * Looks at a Stage and starts the verification that is due, if one is and the gate is open. Level-triggered:
+ * the same snapshot again, or an older one, changes nothing.
+ */
+export function verifyStage(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  redelivered: boolean,
+): Promise<StageVisit> {
+  return decideAgainOnConflict(async () => {
+    const record = await loadStageRecord(world, key, stage);
+    if (record === undefined)
+      return { reason: "the snapshot is of a Stage that was replaced by one of the same name" };
+    const decision = decideStage(stage, record);
+    if (decision.kind === "nothing" && redelivered) await republishLatest(world, key, record);
+    return carryOut(world, key, stage, record, decision);
+  });
+}
+
+/** An earlier try may have died between the ledger and the Stage's status. */
+async function republishLatest(world: World, key: StageKey, record: StageRecord): Promise<void> {
+  if (record.latest === undefined) return;
+  const latest = await world.ledger.readVerification(key, record.latest.id);
+  if (latest !== undefined) await publishPhase(world, latest.verification, undefined);
+}
+
+async function carryOut(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  record: StageRecord,
+  decision: StageDecision,
+): Promise<StageVisit> {
+  switch (decision.kind) {
+    case "nothing":
+      world.log.debug("nothing to verify", { ...key, reason: decision.reason });
+      return { reason: decision.reason };
+    case "wait": {
+      if (decision.superseded !== undefined) {
+        await recordSuperseded(world, key, stage, decision.superseded, decision.due.promotion);
+      }
+      if (!decision.known) {
+        const since = world.clock.now();
+        const awaiting = { ...decision.due, since, reason: decision.reason };
+        await world.ledger.writeStage({
+          ...record,
+          observed: newest(record.observed, stage.resourceVersion),
+          awaiting,
+        });
+      }
+      return { reason: decision.reason };
+    }
+    case "start": {
+      if (decision.superseded !== undefined) {
+        await recordSuperseded(world, key, stage, decision.superseded, decision.start.promotion);
+      }
+      await voidWaiting(world, key, record.waiting, decision.start.promotion);
+      return { started: await startLatest(world, key, stage, record, decision.start) };
+    }
+    case "continue":
+      return continueWaiting(world, key, stage, record, decision.waiting);
+    case "late":
+      return startLate(world, key, stage, record, decision.start);
+  }
+}
+
+/** Starts what becomes the Stage's latest verification. The Stage's record is written last: it is what commits. */
+export async function startLatest(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  record: StageRecord,
+  start: Start,
+): Promise<Verification> {
+  const verification = await startVerification(world, key, stage, start);
+  await world.ledger.writeStage({
+    key,
+    revision: record.revision,
+    uid: record.uid,
+    observed: newest(record.observed, stage.resourceVersion),
+    latest: { id: verification.id, promotion: start.promotion, collectionId: start.collection.id },
+  });
+  await settleStarted(world, key, start);
+  await writeBack(world, verification);
+  return verification;
+}
+
+async function settleStarted(world: World, key: StageKey, start: Start): Promise<void> {
+  const { request } = start;
+  if (request === undefined) return;
+  const known = await world.ledger.readRequest(key, request.requestId);
+  await world.ledger.writeRequest(
+    settleRequest(
+      known ?? {
+        key,
+        requestId: request.requestId,
+        kind: "reverify",
+        target: request.after,
+        actor: request.actor,
+        reason: request.reason,
+        outcome: "accepted",
+        message: "",
+        createdAt: request.at,
+      },
+      { outcome: "started", verificationId: start.id, message: `verification ${start.id} started` },
+    ),
+  );
+}
+
+/** A request that waited for a verification which another Promotion has made history asks for nothing any more. */
+async function voidWaiting(
+  world: World,
+  key: StageKey,
+  waiting: WaitingRequest | undefined,
+  promotion: string,
+): Promise<void> {
+  if (waiting === undefined) return;
+  const known = await world.ledger.readRequest(key, waiting.requestId);
+  if (known === undefined) return;
+  await world.ledger.writeRequest(
+    settleRequest(known, {
+      outcome: "refused",
+      message: `Promotion ${promotion} brought other Freight before verification ${waiting.after} could be repeated`,
+    }),
+  );
+  world.meter.count("RequestsRefused");
+}
+
+async function continueWaiting(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  record: StageRecord,
+  waiting: WaitingRequest,
+): Promise<StageVisit> {
+  const latest = await world.ledger.readVerification(key, waiting.after);
+  if (latest === undefined || !isTerminal(latest.verification.phase)) {
+    return { reason: `verification ${waiting.after} has not ended yet` };
+  }
+  if (stage.current === undefined) return { reason: "the Stage holds no Freight" };
+  const start = buildStart(stage, stage.current, waiting.cause, waiting);
+  return { started: await startLatest(world, key, stage, record, start) };
+}
+
+/**
+ * A snapshot from before the Stage's latest Promotion, for Freight whose verification the ledger may not have:
+ * it exists, its run exists, or it was never started and now never will be.
+ */
+async function startLate(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  record: StageRecord,
+  start: Start,
+): Promise<StageVisit> {
+  if ((await world.ledger.readVerification(key, start.id)) !== undefined) {
+    return { reason: "the Freight of this Promotion has its verification" };
+  }
+  const name = deriveAnalysisRunName(key.stage, start.id, start.collection.id);
+  const run = await world.findCluster(key.cluster).getAnalysisRun(key.project, name);
+  if (run === undefined) {
+    await recordSuperseded(
+      world,
+      key,
+      stage,
+      start,
+      record.latest?.promotion ?? record.awaiting?.promotion ?? "",
+    );
+    return { reason: "another Promotion replaced this Freight before its verification could start" };
+  }
+  return { started: await startVerification(world, key, stage, start) };
+}
+
+/** Goes on with what waited for a verification that has just ended. */
+export async function continueAfter(world: World, ended: Verification): Promise<void> {
+  if (!ended.awaited) return;
+  const stage = await fetchStage(world, ended.key);
+  if (stage !== undefined) await verifyStage(world, ended.key, stage, false);
+}

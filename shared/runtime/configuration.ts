@@ -1,0 +1,137 @@
+import { readFileSync } from "node:fs";
+import * as z from "zod/mini";
+import type { ClusterAccess } from "../cluster/transport.ts";
+import { Fault } from "../domain/fault.ts";
+import { MESSAGE_KINDS, type MessageKind } from "../messages/schema.ts";
+import { QUEUE_DEFINITION } from "../queue/definition.ts";
+import type { QueueUrls } from "../queue/message-queue.ts";
+import { type BackoffOptions, MESSAGE_BACKOFF } from "./backoff.ts";
+
+/**
+ * One cluster in the variable `TALLYMAN_CLUSTERS`. A token comes from a file, which is read anew each minute so
+ * that it may rotate, or stands here; certificates are PEM.
+ */
+const clusterSchema = z.strictObject({
+  name: z.string().check(z.regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "must be a DNS label")),
+  server: z.url(),
+  ca: z.optional(z.string()),
+  token: z.optional(z.string()),
+  tokenFile: z.optional(z.string()),
+  clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
+  insecureSkipTlsVerify: z.optional(z.boolean()),
+});
+
+export type ClusterSettings = z.infer<typeof clusterSchema>;
+
+/** Everything a function is told by its environment. AWS endpoints and regions are the SDK's own variables. */
+export interface Configuration {
+  readonly table: string;
+  readonly queues: Readonly<Record<MessageKind, QueueUrls>>;
+  /** At least one; the first is the cluster of messages that name none. */
+  readonly clusters: readonly ClusterSettings[];
+  readonly controllerInstanceId?: string | undefined;
+  readonly backoff: BackoffOptions;
+  readonly maxReceives: number;
+}
+
+/** The environment variables of one kind's queues. */
+export function queueVariables(kind: MessageKind): {
+  readonly queue: string;
+  readonly deadLetterQueue: string;
+} {
+  const name = kind.toUpperCase();
+  return { queue: `TALLYMAN_${name}_QUEUE_URL`, deadLetterQueue: `TALLYMAN_${name}_DLQ_URL` };
+}
+
+/**
+ * Reads the configuration from environment variables.
+ *
+ * @throws Fault `Invalid` with one reason for each variable that is missing or wrong.
+ */
+export function readConfiguration(env: Readonly<Record<string, string | undefined>>): Configuration {
+  const reasons: string[] = [];
+  const need = (name: string): string => {
+    const value = env[name];
+    if (value === undefined || value === "") reasons.push(`${name}: is not set`);
+    return value ?? "";
+  };
+  const number = (name: string, fallback: number): number => {
+    const value = env[name];
+    if (value === undefined || value === "") return fallback;
+    const parsed = Number(value);
+    if (!Number.isFinite(parsed) || parsed <= 0) reasons.push(`${name}: ${value} is not a positive number`);
+    return parsed;
+  };
+  const queues = Object.fromEntries(
+    MESSAGE_KINDS.map((kind) => {
+      const names = queueVariables(kind);
+      return [kind, { queue: need(names.queue), deadLetterQueue: need(names.deadLetterQueue) }];
+    }),
+  ) as Record<MessageKind, QueueUrls>;
+  const configuration: Configuration = {
+    table: need("TALLYMAN_TABLE"),
+    queues,
+    clusters: readClusters(need("TALLYMAN_CLUSTERS"), reasons),
+    controllerInstanceId: env.TALLYMAN_CONTROLLER_INSTANCE_ID || undefined,
+    backoff: {
+      base: number("TALLYMAN_BACKOFF_BASE_SECONDS", MESSAGE_BACKOFF.base),
+      cap: number("TALLYMAN_BACKOFF_CAP_SECONDS", MESSAGE_BACKOFF.cap),
+    },
+    maxReceives: number("TALLYMAN_MAX_RECEIVES", QUEUE_DEFINITION.maxReceives),
+  };
+  if (reasons.length > 0) throw new Fault("Invalid", reasons);
+  return configuration;
+}
+
+function readClusters(text: string, reasons: string[]): readonly ClusterSettings[] {
+  if (text === "") return [];
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    reasons.push("TALLYMAN_CLUSTERS: is not JSON");
+    return [];
+  }
+  const result = z.array(clusterSchema).check(z.minLength(1)).safeParse(parsed);
+  if (result.success) {
+    const names = result.data.map((cluster) => cluster.name);
+    for (const name of new Set(names.filter((each, index) => names.indexOf(each) !== index))) {
+      reasons.push(`TALLYMAN_CLUSTERS: the name ${name} is used twice`);
+    }
+    return result.data;
+  }
+  for (const issue of result.error.issues) {
+    reasons.push(`TALLYMAN_CLUSTERS.${issue.path.join(".")}: ${issue.message}`);
+  }
+  return [];
+}
+
+const TOKEN_FILE_AGE_MS = 60_000;
+
+/** How to reach a configured cluster. */
+export function toClusterAccess(settings: ClusterSettings): ClusterAccess {
+  const { server, ca, clientCertificate, insecureSkipTlsVerify } = settings;
+  return {
+    server,
+    ...(ca === undefined ? {} : { ca }),
+    ...(clientCertificate === undefined ? {} : { clientCertificate }),
+    ...(insecureSkipTlsVerify === undefined ? {} : { insecureSkipTlsVerify }),
+    ...readToken(settings),
+  };
+}
+
+function readToken(settings: ClusterSettings): Pick<ClusterAccess, "token"> {
+  const { token, tokenFile } = settings;
+  if (token !== undefined) return { token: async () => token };
+  if (tokenFile === undefined) return {};
+  let cached: { text: string; readAt: number } | undefined;
+  return {
+    token: async (refresh) => {
+      const now = Date.now();
+      if (cached === undefined || refresh || now - cached.readAt > TOKEN_FILE_AGE_MS) {
+        cached = { text: readFileSync(tokenFile, "utf8").trim(), readAt: now };
+      }
+      return cached.text;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import { Logger } from "@aws-lambda-powertools/logger";
+import { Metrics, MetricUnit } from "@aws-lambda-powertools/metrics";
+import type { Log, Meter, MetricName } from "./telemetry.ts";
+
+const SERVICE = "tallyman";
+const NAMESPACE = "Tallyman";
+
+/** Metrics whose values are not counts. */
+const UNITS: Partial<Record<MetricName, (typeof MetricUnit)[keyof typeof MetricUnit]>> = {
+  DetectionLag: MetricUnit.Milliseconds,
+};
+
+/** Structured JSON log lines, as CloudWatch Logs Insights reads them. */
+export function createLog(component: string): Log & { readonly logger: Logger } {
+  const logger = new Logger({ serviceName: SERVICE, persistentKeys: { component } });
+  const write =
+    (level: "debug" | "info" | "warn" | "error") =>
+    (message: string, fields: Readonly<Record<string, unknown>> = {}): void =>
+      logger[level](message, fields);
+  return { logger, debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** Metrics in embedded metric format: written with the log at the end of an invocation, at no request. */
+export function createMeter(component: string): Meter & { readonly metrics: Metrics } {
+  const metrics = new Metrics({ namespace: NAMESPACE, serviceName: SERVICE });
+  metrics.setDefaultDimensions({ component });
+  return {
+    metrics,
+    count: (name, value = 1) => metrics.addMetric(name, UNITS[name] ?? MetricUnit.Count, value),
+    duration: (name, milliseconds) => metrics.addMetric(name, MetricUnit.Milliseconds, milliseconds),
+  };
+}
