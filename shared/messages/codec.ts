@@ -1,5 +1,15 @@
+import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import { Fault } from "../domain/fault.ts";
-import { formatType, type Message, type MessageData, type MessageKind, messageSchema } from "./schema.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
+import {
+  formatType,
+  type Message,
+  type MessageData,
+  type MessageKind,
+  messageSchema,
+  type ObservedRun,
+  type ObservedStage,
+} from "./schema.ts";
 
 /** Largest body that is looked at, in bytes: what SQS itself accepts. */
 export const MAX_MESSAGE_BYTES = 1_048_576;
@@ -68,4 +78,14 @@ export function buildMessage(
     datacontenttype: "application/json",
     data,
   };
+}
+
+/** A Stage as a message carries it. */
+export function observeStage(stage: StageSnapshot): ObservedStage {
+  return { kind: "Stage", ...stage } as ObservedStage;
+}
+
+/** An AnalysisRun as a message carries it; `phaseChanged` as the sender knows it. */
+export function observeRun(run: AnalysisRunSnapshot, phaseChanged: boolean): ObservedRun {
+  return { kind: "AnalysisRun", ...run, phaseChanged } as ObservedRun;
 }

@@ -145,7 +145,8 @@ const data = z.object({
   cluster: z.optional(label),
   project: label,
   stage: subdomain,
-  verificationId: z.optional(uuidLike),
+  /** Any text: what the ledger does not know is refused there, with a record. */
+  verificationId: z.optional(text(256)),
   actor: z.optional(text(512)),
   reason: z.optional(text(1024)),
   observed: z.optional(z.discriminatedUnion("kind", [stageSnapshot, analysisRunSnapshot])),

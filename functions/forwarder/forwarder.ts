@@ -1,0 +1,192 @@
+import { STAGE_LABEL } from "../../shared/cluster/annotations.ts";
+import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
+import type { Checkpoint } from "../../shared/ledger/checkpoint.ts";
+import type { MessageQueue } from "../../shared/queue/message-queue.ts";
+import type { Clock } from "../../shared/runtime/clock.ts";
+import type { Log, Meter } from "../../shared/runtime/telemetry.ts";
+import { coalesce, type Origin, type Outgoing, sendAll } from "./outgoing.ts";
+import {
+  createReflector,
+  type Reflector,
+  type ReflectorEvent,
+  type ReflectorOptions,
+  type ReflectorTrouble,
+} from "./reflector.ts";
+import { createRunTraces, planRunDeletion, planRunMessage } from "./run-trace.ts";
+import { createStageTraces, planStageMessages } from "./stage-trace.ts";
+
+export interface ForwarderOptions {
+  readonly cluster: string;
+  readonly transport: KubernetesTransport;
+  readonly queue: MessageQueue;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly meter: Meter;
+  /** Where an earlier forwarder stopped; without it everything is listed first. */
+  readonly checkpoint?: Checkpoint | undefined;
+  /** Ids of the verifications that the ledger has open; asked once, before the first list. */
+  readonly loadOpen: () => Promise<ReadonlySet<string>>;
+  readonly reflector?: ReflectorOptions;
+}
+
+export interface Forwarder {
+  /** Works until the signal is aborted. @throws what a handler threw that is not a passing fault. */
+  run(signal: AbortSignal): Promise<void>;
+  /** By resource: everything up to here has been accepted by SQS. Grows only. */
+  resourceVersions(): Record<string, string>;
+  /** When each resource's watch last showed a sign of life; for liveness probes and metrics. */
+  lastActivity(): Record<string, number | undefined>;
+  /** True once every resource has been listed or resumed. */
+  isSynced(): boolean;
+}
+
+const STAGES = "stages";
+const RUNS = "analysisruns";
+
+/**
+ * Turns what changes in a cluster into messages. One reflector a resource; each hands over its changes in order and
+ * waits until SQS has accepted what they ask for before it advances.
+ */
+export function createForwarder(options: ForwarderOptions): Forwarder {
+  const { clock, log, meter } = options;
+  const origin: Origin = {
+    cluster: options.cluster,
+    source: `tallyman/forwarder/${options.cluster}`,
+    now: () => new Date(clock.now()),
+  };
+  let signal = AbortSignal.abort();
+  let open: ReadonlySet<string> = new Set();
+
+  async function forward(outgoing: readonly Outgoing[]): Promise<void> {
+    const messages = coalesce(outgoing);
+    if (messages.length === 0) return;
+    await sendAll(messages, { queue: options.queue, clock, random: options.random, log, signal });
+    meter.count("ForwarderMessages", messages.length);
+    log.info("messages sent", { cluster: options.cluster, count: messages.length });
+  }
+
+  /** True until the first complete list; a resumed watch has no such list. */
+  const listing = { [STAGES]: options.checkpoint === undefined, [RUNS]: options.checkpoint === undefined };
+
+  function noteSynced(
+    resource: typeof STAGES | typeof RUNS,
+    events: readonly ReflectorEvent<unknown>[],
+  ): void {
+    if (events.some((event) => event.type === "synced")) listing[resource] = false;
+  }
+
+  const stageTraces = createStageTraces();
+  async function handleStages(
+    events: readonly ReflectorEvent<ReturnType<typeof stageTraces.project>>[],
+  ): Promise<void> {
+    const outgoing: Outgoing[] = [];
+    for (const event of events) {
+      if (event.type !== "added" && event.type !== "changed") continue;
+      const stage = stageTraces.take(event.current);
+      if (stage === undefined) continue;
+      const previous = event.type === "changed" ? event.previous : undefined;
+      outgoing.push(...planStageMessages(origin, stage, previous, event.current, listing[STAGES]));
+    }
+    await forward(outgoing);
+    noteSynced(STAGES, events);
+  }
+
+  const runTraces = createRunTraces();
+  async function handleRuns(
+    events: readonly ReflectorEvent<ReturnType<typeof runTraces.project>>[],
+  ): Promise<void> {
+    const outgoing: (Outgoing | undefined)[] = [];
+    for (const event of events) {
+      if (event.type === "deleted") {
+        outgoing.push(planRunDeletion(origin, event.previous, event.resourceVersion));
+      } else if (event.type === "added" || event.type === "changed") {
+        const run = runTraces.take(event.current);
+        const previous = event.type === "changed" ? event.previous : undefined;
+        if (run !== undefined) {
+          outgoing.push(planRunMessage(origin, run, previous, listing[RUNS], (id) => open.has(id)));
+        }
+      }
+    }
+    await forward(outgoing.filter((each) => each !== undefined));
+    noteSynced(RUNS, events);
+  }
+
+  const common = {
+    transport: options.transport,
+    clock,
+    random: options.random,
+    key: keyOf,
+    ...(options.reflector === undefined ? {} : { options: options.reflector }),
+    onInvalid: (identity: unknown, error: unknown): void => {
+      meter.count("ForwarderInvalidObjects");
+      log.warn("an object cannot be used and is skipped", { cluster: options.cluster, identity, error });
+    },
+    onTrouble: ({ during, fault, retryInMs }: ReflectorTrouble): void =>
+      log.warn("the watch is interrupted", {
+        cluster: options.cluster,
+        during,
+        retryInMs,
+        reasons: fault.reasons,
+      }),
+  };
+  const resume = (resource: string) => {
+    const resourceVersion = options.checkpoint?.resourceVersions[resource];
+    return resourceVersion === undefined ? {} : { resume: { resourceVersion, known: [] } };
+  };
+  const stages = createReflector({
+    ...common,
+    ...resume(STAGES),
+    path: "/apis/kargo.akuity.io/v1alpha1/stages",
+    project: stageTraces.project,
+    handler: handleStages,
+  });
+  const runs = createReflector({
+    ...common,
+    ...resume(RUNS),
+    path: "/apis/argoproj.io/v1alpha1/analysisruns",
+    labelSelector: STAGE_LABEL,
+    project: runTraces.project,
+    handler: handleRuns,
+  });
+  const reflectors: Record<string, Reflector<unknown>> = { [STAGES]: stages, [RUNS]: runs };
+
+  return {
+    async run(until) {
+      signal = until;
+      open = await options.loadOpen();
+      // One that fails must stop the other: half a forwarder would look alive.
+      const failure = new AbortController();
+      const both = AbortSignal.any([until, failure.signal]);
+      await Promise.all(
+        Object.values(reflectors).map((reflector) =>
+          reflector.run(both).catch((error: unknown) => {
+            failure.abort();
+            if (!until.aborted) throw error;
+          }),
+        ),
+      );
+    },
+    resourceVersions() {
+      const versions: Record<string, string> = { ...options.checkpoint?.resourceVersions };
+      for (const [resource, reflector] of Object.entries(reflectors)) {
+        const { resourceVersion } = reflector.state();
+        if (resourceVersion !== undefined) versions[resource] = resourceVersion;
+      }
+      return versions;
+    },
+    lastActivity: () =>
+      Object.fromEntries(
+        Object.entries(reflectors).map(([resource, reflector]) => [
+          resource,
+          reflector.state().lastActivityAt,
+        ]),
+      ),
+    isSynced: () => Object.values(reflectors).every((reflector) => reflector.state().synced),
+  };
+}
+
+function keyOf(object: unknown): string {
+  const { metadata } = object as { metadata: { namespace?: string; name: string } };
+  return `${metadata.namespace ?? ""}/${metadata.name}`;
+}

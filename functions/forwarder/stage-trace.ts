@@ -1,0 +1,124 @@
+import { readStage } from "../../shared/cluster/stage-reader.ts";
+import { deriveAnnotationRequestId } from "../../shared/domain/identity.ts";
+import type { AnnotationRequest, StageSnapshot } from "../../shared/domain/stage.ts";
+import { findClosedGate, findExclusion } from "../../shared/domain/start.ts";
+import { buildMessage, observeStage } from "../../shared/messages/codec.ts";
+import type { Message, MessageKind } from "../../shared/messages/schema.ts";
+import type { Origin, Outgoing } from "./outgoing.ts";
+import { createTraces, type Traces } from "./traces.ts";
+
+/**
+ * What is remembered of a Stage: just enough to tell whether a change asks for anything. Health counts only as
+ * open or closed gate, so that a flapping Application does not become a stream of messages.
+ */
+export interface StageTrace {
+  readonly uid: string;
+  readonly exclusion: string | undefined;
+  readonly gateOpen: boolean;
+  readonly promotion: string;
+  readonly collectionId: string;
+  readonly verified: boolean;
+  readonly reverify: string;
+  readonly abort: string;
+}
+
+/** Traces of Stages, from objects as the API server sends them. */
+export function createStageTraces(): Traces<StageTrace, StageSnapshot> {
+  return createTraces((object) => {
+    const stage = readStage(object);
+    return { trace: traceStage(stage), snapshot: stage };
+  });
+}
+
+function traceStage(stage: StageSnapshot): StageTrace {
+  return {
+    uid: stage.uid,
+    exclusion: findExclusion(stage),
+    gateOpen: findClosedGate(stage) === undefined,
+    promotion: stage.lastPromotion?.name ?? "",
+    collectionId: stage.current?.id ?? "",
+    verified: (stage.history[0]?.verifications.length ?? 0) > 0,
+    reverify: stage.reverify?.id ?? "",
+    abort: stage.abort?.id ?? "",
+  };
+}
+
+/**
+ * The messages that a sight of a Stage asks for. `initial` is true for what the first list shows: there, a Stage
+ * whose Freight has its verification already asks for nothing.
+ */
+export function planStageMessages(
+  origin: Origin,
+  stage: StageSnapshot,
+  previous: StageTrace | undefined,
+  current: StageTrace,
+  initial: boolean,
+): Outgoing[] {
+  const outgoing: Outgoing[] = [];
+  // An abort first: it must not wait for what a new verification costs.
+  if (stage.abort !== undefined && stage.abort.id !== previous?.abort) {
+    outgoing.push(toRequestMessage(origin, "abort", stage, stage.abort));
+  }
+  if (stage.reverify !== undefined && stage.reverify.id !== previous?.reverify) {
+    outgoing.push(toRequestMessage(origin, "reverify", stage, stage.reverify));
+  }
+  if (asksForVerification(previous, current, initial)) {
+    outgoing.push({
+      kind: "verify",
+      // Each Promotion has its own verification: a later one must not swallow an earlier one's message.
+      coalesce: `${stage.project}/${stage.name}/${current.promotion}/${current.collectionId}`,
+      message: build(origin, "verify", `${stage.uid}:${stage.resourceVersion}`, stage, {}),
+    });
+  }
+  return outgoing;
+}
+
+function asksForVerification(
+  previous: StageTrace | undefined,
+  current: StageTrace,
+  initial: boolean,
+): boolean {
+  if (current.exclusion !== undefined) return false;
+  if (initial) return !current.verified;
+  const isNewFreight =
+    previous === undefined ||
+    previous.uid !== current.uid ||
+    previous.promotion !== current.promotion ||
+    previous.collectionId !== current.collectionId;
+  if (isNewFreight) return true;
+  return current.gateOpen && (!previous.gateOpen || previous.exclusion !== undefined);
+}
+
+function toRequestMessage(
+  origin: Origin,
+  kind: "reverify" | "abort",
+  stage: StageSnapshot,
+  request: AnnotationRequest,
+): Outgoing {
+  const id = deriveAnnotationRequestId(kind, request.id);
+  const data = {
+    verificationId: request.id,
+    ...(request.actor === undefined || request.actor === "" ? {} : { actor: request.actor }),
+  };
+  return { kind, message: build(origin, kind, id, stage, data) };
+}
+
+function build(
+  origin: Origin,
+  kind: MessageKind,
+  id: string,
+  stage: StageSnapshot,
+  data: { readonly verificationId?: string; readonly actor?: string },
+): Message {
+  return buildMessage(
+    kind,
+    { id, source: origin.source, time: origin.now() },
+    {
+      cluster: origin.cluster,
+      project: stage.project,
+      stage: stage.name,
+      ...data,
+      observed: observeStage(stage),
+    },
+  );
+}
