@@ -293,6 +293,8 @@ describe("an outage", () => {
     const h = await createReflectorHarness();
     h.api.next("watch", reset, reset, reset);
     await h.start();
+    h.api.put("quay");
+    await h.eventually("the change", () => h.changes().length === 1);
     h.clock.advance(10_000);
     h.api.resetWatches();
     await h.settle("another pause", () => h.troubles.length === 4);

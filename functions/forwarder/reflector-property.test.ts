@@ -22,9 +22,19 @@ import { createReflector } from "./reflector.ts";
 
 type Step =
   | { readonly do: "put"; readonly name: string; readonly phase: string }
-  | { readonly do: "remove"; readonly name: string }
+  | { readonly do: "remove" | "vanish"; readonly name: string }
   | { readonly do: "next"; readonly kind: "list" | "watch"; readonly fault: keyof typeof faults }
-  | { readonly do: "compact" | "end" | "reset" | "bookmark" | "breathe" | "restart" | "failHandler" };
+  | {
+      readonly do:
+        | "compact"
+        | "end"
+        | "reset"
+        | "bookmark"
+        | "breathe"
+        | "settle"
+        | "restart"
+        | "failHandler";
+    };
 
 const error = (code: number) => `${JSON.stringify({ type: "ERROR", object: statusObject(code) })}\n`;
 
@@ -46,7 +56,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 5,
     arbitrary: fc.record({ do: fc.constant("put"), name, phase: fc.constantFrom("a", "b", "nonsense") }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("remove"), name }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("remove", "vanish"), name }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -55,8 +65,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       fault: fc.constantFrom(...(Object.keys(faults) as (keyof typeof faults)[])),
     }),
   },
+  { weight: 3, arbitrary: fc.constant({ do: "settle" }) },
   {
-    weight: 4,
+    weight: 6,
     arbitrary: fc.record({
       do: fc.constantFrom("compact", "end", "reset", "bookmark", "breathe", "restart", "failHandler"),
     }),
@@ -111,6 +122,21 @@ describe("whatever the server does", () => {
         while (!stop.signal.aborted) await reflector.run(stop.signal).catch(() => {});
       })();
       const wake = () => clock.wakeNext(30_000);
+      const settle = () =>
+        eventually(
+          "the server's state",
+          () => {
+            const truth = comparable(new Map([...api.objects().values()].flatMap(projected)), api);
+            return (
+              api.liveWatches() === 1 &&
+              reflector.state().synced &&
+              isEqual(comparable(mirror, api), truth) &&
+              isEqual(comparable(new Map(reflector.entries()), api), truth)
+            );
+          },
+          4_000,
+          wake,
+        );
       const breathe = async () => {
         for (let turn = 0; turn < 3; turn += 1) {
           wake();
@@ -121,13 +147,19 @@ describe("whatever the server does", () => {
         for (const each of steps) {
           if (each.do === "put") api.put(each.name, { phase: each.phase });
           else if (each.do === "remove") api.remove(each.name);
-          else if (each.do === "next") api.next(each.kind, faults[each.fault]);
+          else if (each.do === "vanish") {
+            // Deleted and forgotten while nobody was watching.
+            api.resetWatches();
+            api.remove(each.name);
+            api.compact();
+          } else if (each.do === "next") api.next(each.kind, faults[each.fault]);
           else if (each.do === "compact") api.compact();
           else if (each.do === "end") api.endWatches();
           else if (each.do === "reset") api.resetWatches();
           else if (each.do === "bookmark") api.bookmark();
           else if (each.do === "failHandler") failing = true;
           else if (each.do === "breathe") await breathe();
+          else if (each.do === "settle") await settle();
           else if (each.do === "restart") {
             await api.stop();
             await breathe();
@@ -135,13 +167,7 @@ describe("whatever the server does", () => {
           }
         }
         failing = false;
-        const truth = new Map([...api.objects().values()].flatMap(projected));
-        const settled = () =>
-          api.liveWatches() === 1 &&
-          reflector.state().synced &&
-          isEqual(comparable(mirror, api), comparable(truth, api)) &&
-          isEqual(comparable(new Map(reflector.entries()), api), comparable(truth, api));
-        await eventually("the server's state", settled, 4_000, wake);
+        await settle();
         expect(api.maxLiveWatches()).toBe(1);
       } finally {
         stop.abort();
@@ -153,7 +179,7 @@ describe("whatever the server does", () => {
       }
     }
 
-    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 25 }), play), { numRuns: 60 });
+    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30, size: "max" }), play), { numRuns: 60 });
   }, 60_000);
 });
 

@@ -187,6 +187,7 @@ describe("watching", () => {
     h.api.compact();
     h.api.resetWatches();
     await h.settle("a second list", () => h.reflector.state().relists === 1);
+    expect(h.changes()).toHaveLength(1);
     h.api.remove("quay");
     await h.settle("the deletion", () => h.changes().length === 2);
     expect(h.changes().at(-1)).toMatchObject({ type: "deleted", previous: { phase: "Running" } });
@@ -323,8 +324,10 @@ describe("the handler", () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     gate.resolve();
-    await h.eventually("the change to be taken", () => h.reflector.state().resourceVersion === "101");
-    expect(h.reflector.state().reconnects).toBe(0);
+    h.api.put("depot", {});
+    await h.settle("the next change to be taken", () => h.reflector.state().resourceVersion === "102");
+    expect(h.api.callsOf("watch")).toHaveLength(1);
+    expect(h.troubles).toEqual([]);
   });
 
   it("refuses to run twice at once", async () => {
