@@ -118,6 +118,8 @@ export function createTransport(
     },
     async stream(request): Promise<KubernetesStream> {
       const response = await sendAuthorised(request, true);
+      // It may break before its reader listens; the reader is told by the stream's own state.
+      response.on("error", () => {});
       return { status: response.statusCode ?? 0, headers: flatten(response), body: response };
     },
     close(): void {
