@@ -126,7 +126,7 @@ export async function startScriptedApiServer(): Promise<ScriptedApiServer> {
   function tell(type: string, object: unknown): void {
     const line = `${JSON.stringify({ type, object })}\n`;
     log.push({ version, line });
-    for (const watch of watches) if (!muted.has(watch)) watch.write(line);
+    for (const watch of watches) if (!muted.has(watch) && !watch.writableEnded) watch.write(line);
   }
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
