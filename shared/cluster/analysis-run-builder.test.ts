@@ -1,0 +1,483 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { RunIdentity } from "../domain/analysis-run.ts";
+import { isFault } from "../domain/fault.ts";
+import { computeCollectionId, deriveAnalysisRunName, deriveVerificationId } from "../domain/identity.ts";
+import type { StageSnapshot, TemplateReference } from "../domain/stage.ts";
+import {
+  type AnalysisRunParts,
+  buildAnalysisRun,
+  findNestedReferences,
+  isSameRun,
+} from "./analysis-run-builder.ts";
+import { readAnalysisRun } from "./analysis-run-reader.ts";
+
+const collection = {
+  id: computeCollectionId(["f1", "f2"]),
+  freight: [
+    { name: "f2", origin: "Warehouse/back" },
+    { name: "f1", origin: "Warehouse/front" },
+  ],
+};
+
+function makeIdentity(stageUid = "uid-1"): RunIdentity {
+  const cause = { kind: "promotion", promotion: "test.01" } as const;
+  const id = deriveVerificationId(cause, stageUid, collection.id);
+  return { id, stageUid, cause, promotion: "test.01", collection, missingOrigins: [] };
+}
+
+type Config = NonNullable<StageSnapshot["verification"]>;
+
+function makeStage(
+  verification: Partial<Config> = {},
+  overrides: Partial<StageSnapshot> = {},
+): StageSnapshot {
+  return {
+    uid: "uid-1",
+    project: "shop",
+    name: "test",
+    resourceVersion: "1",
+    deleting: false,
+    controlFlow: false,
+    verification: { analysisTemplates: [], args: [], labels: {}, annotations: {}, ...verification },
+    vars: [],
+    requestedOrigins: [],
+    history: [],
+    missingFreight: "verify-partial",
+    ...overrides,
+  };
+}
+
+const FREIGHTS = [
+  { name: "f1", uid: "freight-1" },
+  { name: "f2", uid: "freight-2" },
+];
+
+const template = (name: string, spec: object, kind: TemplateReference["kind"] = "AnalysisTemplate") => ({
+  reference: { name, kind },
+  object: { metadata: { name }, spec },
+});
+const metric = (name: string) => ({ name, provider: { job: { spec: {} } } });
+
+/** `${{ body }}`, written so that it cannot be mistaken for a template string. */
+const wrap = (body: string): string => `\${{ ${body} }}`;
+
+interface Run {
+  readonly metadata: {
+    readonly name: string;
+    readonly labels: Record<string, string>;
+    readonly annotations: Record<string, string>;
+    readonly ownerReferences: readonly unknown[];
+  };
+  readonly spec: {
+    readonly metrics: readonly { readonly name: string }[];
+    readonly dryRun?: readonly unknown[];
+    readonly measurementRetention?: readonly unknown[];
+    readonly args?: readonly {
+      readonly name: string;
+      readonly value?: string;
+      readonly valueFrom?: unknown;
+    }[];
+  };
+}
+
+function build(parts: Partial<AnalysisRunParts> = {}): { run: Run; warnings: readonly string[] } {
+  const { run, warnings } = buildAnalysisRun({
+    stage: makeStage(),
+    identity: makeIdentity(),
+    templates: [],
+    freights: FREIGHTS,
+    ...parts,
+  });
+  return { run: run as unknown as Run, warnings };
+}
+
+/** Builds from templates that the Stage names in this order. */
+function buildFrom(
+  templates: AnalysisRunParts["templates"],
+  verification: Partial<Config> = {},
+  overrides: Partial<StageSnapshot> = {},
+) {
+  const analysisTemplates = templates.map((t) => t.reference);
+  return build({ stage: makeStage({ analysisTemplates, ...verification }, overrides), templates });
+}
+
+function refusalOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    if (isFault(error, "Permanent")) return error.message;
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+describe("the run's identity", () => {
+  it("has a name, namespace and annotation that follow from the verification", () => {
+    const identity = makeIdentity();
+    const { run } = build();
+    expect(run).toMatchObject({
+      apiVersion: "argoproj.io/v1alpha1",
+      kind: "AnalysisRun",
+      metadata: { name: deriveAnalysisRunName("test", identity.id, collection.id), namespace: "shop" },
+    });
+    expect(JSON.parse(run.metadata.annotations["tallyman.dev/verification"] ?? "")).toEqual(identity);
+    expect(isSameRun(run, identity)).toBe(true);
+    expect(isSameRun(run, makeIdentity("uid-2"))).toBe(false);
+  });
+
+  it("is read back as it was written", () => {
+    const identity = makeIdentity();
+    const { run } = build();
+    const metadata = { ...run.metadata, uid: "u", resourceVersion: "1" };
+    expect(readAnalysisRun({ ...run, metadata })?.identity).toEqual(identity);
+  });
+
+  it("the same parts give the same run", () => {
+    expect(build()).toEqual(build());
+  });
+
+  it("is owned by every Freight of the collection, in its order", () => {
+    const reference = { apiVersion: "kargo.akuity.io/v1alpha1", kind: "Freight", blockOwnerDeletion: false };
+    expect(build().run.metadata.ownerReferences).toEqual([
+      { ...reference, name: "f2", uid: "freight-2" },
+      { ...reference, name: "f1", uid: "freight-1" },
+    ]);
+  });
+
+  it("owner not found", () => {
+    const message = refusalOf(() => build({ freights: [{ name: "f1", uid: "freight-1" }] }));
+    expect(message).toContain("Freight shop/f2");
+  });
+
+  it("missing verification configuration", () => {
+    const { verification: _, ...stage } = makeStage();
+    expect(refusalOf(() => build({ stage }))).toContain("Stage shop/test: spec.verification is missing");
+  });
+});
+
+describe("labels and annotations", () => {
+  it("ours win over the Stage's own", () => {
+    const { run } = build({
+      stage: makeStage({
+        labels: { team: "shop", "kargo.akuity.io/stage": "prod", "kargo.akuity.io/freight-collection": "x" },
+        annotations: { note: "hi", "kargo.akuity.io/stage": "prod", "tallyman.dev/verification": "{}" },
+      }),
+      controllerInstanceId: "blue",
+      promotionAnnotation: "test.01",
+    });
+    expect(run.metadata.labels).toEqual({
+      team: "shop",
+      "kargo.akuity.io/stage": "test",
+      "kargo.akuity.io/freight-collection": collection.id,
+      "argo-rollouts.argoproj.io/controller-instance-id": "blue",
+    });
+    expect(run.metadata.annotations).toEqual({
+      note: "hi",
+      "kargo.akuity.io/promotion": "test.01",
+      "tallyman.dev/verification": JSON.stringify(makeIdentity()),
+    });
+  });
+
+  it("no instance label and no promotion annotation unless there is one", () => {
+    const { run } = build({ controllerInstanceId: "", promotionAnnotation: "" });
+    expect(Object.keys(run.metadata.labels)).toHaveLength(2);
+    expect(Object.keys(run.metadata.annotations)).toHaveLength(1);
+  });
+
+  it("stage name exceeding max label length → hashed label and full-name annotation", () => {
+    const name = "this-is-a-very-long-stage-name-that-exceeds-the-label-length-and-should-be-truncated";
+    const { run } = build({ stage: makeStage({}, { name }) });
+    expect(run.metadata.labels["kargo.akuity.io/stage"]).toBe(
+      "this-is-a-very-long-stage-name-that-exceeds-the-label-1c0a17e1",
+    );
+    expect(run.metadata.annotations["kargo.akuity.io/stage"]).toBe(name);
+  });
+});
+
+describe("templates", () => {
+  it("`verification: {}` makes a run without metrics, which Argo Rollouts then ends with Error", () => {
+    expect(build().run.spec).toEqual({ metrics: [] });
+  });
+
+  it("all AnalysisTemplates come first, then all ClusterAnalysisTemplates", () => {
+    const { run } = buildFrom([
+      template("c1", { metrics: [metric("c1")] }, "ClusterAnalysisTemplate"),
+      template("a1", { metrics: [metric("a1")] }),
+      template("c2", { metrics: [metric("c2")] }, "ClusterAnalysisTemplate"),
+      template("a2", { metrics: [metric("a2")], dryRun: [{ metricName: "a.*" }] }),
+    ]);
+    expect(run.spec.metrics.map((m) => m.name)).toEqual(["a1", "a2", "c1", "c2"]);
+    expect(run.spec.dryRun).toEqual([{ metricName: "a.*" }]);
+  });
+
+  it("template not found", () => {
+    const stage = makeStage({ analysisTemplates: [{ name: "smoke", kind: "AnalysisTemplate" }] });
+    const message = refusalOf(() => build({ stage }));
+    expect(message).toContain("AnalysisTemplate/smoke");
+    expect(message).toContain("spec.verification.analysisTemplates");
+    // The same name in the other kind does not help.
+    refusalOf(() => build({ stage, templates: [template("smoke", {}, "ClusterAnalysisTemplate")] }));
+  });
+
+  it("nested templates are flattened behind the one that nests them, each once", () => {
+    const nest = (...names: string[]) => names.map((templateName) => ({ templateName }));
+    const templates = [
+      template("top", { metrics: [metric("top")], templates: nest("left", "right") }),
+      template("left", {
+        metrics: [metric("left")],
+        templates: [{ templateName: "base", clusterScope: true }],
+      }),
+      template("right", {
+        metrics: [metric("right")],
+        templates: [{ templateName: "base", clusterScope: true }],
+      }),
+      template("base", { metrics: [metric("base")] }, "ClusterAnalysisTemplate"),
+    ];
+    expect(findNestedReferences(templates[1]?.object)).toEqual([
+      { name: "base", kind: "ClusterAnalysisTemplate" },
+    ]);
+    const stage = makeStage({ analysisTemplates: [{ name: "top", kind: "AnalysisTemplate" }] });
+    const { run } = build({ stage, templates });
+    expect(run.spec.metrics.map((m) => m.name)).toEqual(["top", "left", "right", "base"]);
+  });
+
+  it("a circle of templates is named", () => {
+    const templates = [
+      template("a", { templates: [{ templateName: "b" }] }),
+      template("b", { templates: [{ templateName: "a" }] }),
+    ];
+    expect(refusalOf(() => buildFrom(templates))).toContain(
+      "AnalysisTemplate/a → AnalysisTemplate/b → AnalysisTemplate/a",
+    );
+  });
+
+  it("nesting deeper than 10 is refused", () => {
+    const chain = (depth: number) =>
+      Array.from({ length: depth + 1 }, (_, i) =>
+        template(`t${i}`, {
+          metrics: [metric(`m${i}`)],
+          templates: i < depth ? [{ templateName: `t${i + 1}` }] : [],
+        }),
+      );
+    const stage = makeStage({ analysisTemplates: [{ name: "t0", kind: "AnalysisTemplate" }] });
+    expect(build({ stage, templates: chain(10) }).run.spec.metrics).toHaveLength(11);
+    expect(refusalOf(() => build({ stage, templates: chain(11) }))).toContain("deeper than 10");
+  });
+
+  it.each([
+    ["duplicate metric name", { metrics: [metric("m")] }, { metrics: [metric("m")] }, 'metric name "m"'],
+    [
+      "dryRun collision, even if identical",
+      { dryRun: [{ metricName: "m" }] },
+      { dryRun: [{ metricName: "m" }] },
+      "spec.dryRun[0]",
+    ],
+    [
+      "retention collision",
+      { measurementRetention: [{ metricName: "m", limit: 1 }] },
+      { measurementRetention: [{ metricName: "m", limit: 1 }] },
+      "spec.measurementRetention[0]",
+    ],
+    [
+      "conflicting values for argument",
+      { args: [{ name: "url", value: "a" }] },
+      { args: [{ name: "url", value: "b" }] },
+      'conflicting values for argument "url"',
+    ],
+    ["metric without a name", {}, { metrics: [{}] }, "spec.metrics[0].name is missing"],
+    ["argument without a name", {}, { args: [{}] }, "spec.args[0].name is missing"],
+    ["argument that is no text", {}, { args: [{ name: "n", value: 5 }] }, "is not a text"],
+  ])("%s", (_title, first, second, part) => {
+    const message = refusalOf(() => buildFrom([template("one", first), template("two", second)]));
+    expect(message).toContain("AnalysisTemplate/two");
+    expect(message).toContain(part);
+  });
+
+  it("the same metric twice in one template, and one template named twice", () => {
+    refusalOf(() => buildFrom([template("one", { metrics: [metric("m"), metric("m")] })]));
+    const one = template("one", { metrics: [metric("m")] });
+    refusalOf(() => buildFrom([one, one]));
+  });
+});
+
+describe("arguments", () => {
+  const secret = { secretKeyRef: { name: "token", key: "value" } };
+
+  it.each([
+    ["template default", [{ name: "a", value: "1" }], [], [{ name: "a", value: "1" }]],
+    ["template secret", [{ name: "a", valueFrom: secret }], [], [{ name: "a", valueFrom: secret }]],
+    [
+      "Stage over template value",
+      [{ name: "a", value: "1" }],
+      [{ name: "a", value: "2" }],
+      [{ name: "a", value: "2" }],
+    ],
+    [
+      "Stage over the template's secret, which goes",
+      [{ name: "a", valueFrom: secret }],
+      [{ name: "a", value: "2" }],
+      [{ name: "a", value: "2" }],
+    ],
+    [
+      "an empty Stage value counts as absent",
+      [{ name: "a", value: "1" }],
+      [{ name: "a", value: "" }],
+      [{ name: "a", value: "1" }],
+    ],
+    ["an empty template value is a value", [{ name: "a", value: "" }], [], [{ name: "a", value: "" }]],
+    [
+      "the later of two equal Stage arguments",
+      [{ name: "a" }],
+      [
+        { name: "a", value: "1" },
+        { name: "a", value: "2" },
+      ],
+      [{ name: "a", value: "2" }],
+    ],
+    [
+      "a name that means something to JavaScript",
+      [{ name: "__proto__" }, { name: "constructor", value: "c" }],
+      [{ name: "__proto__", value: "p" }],
+      [
+        { name: "__proto__", value: "p" },
+        { name: "constructor", value: "c" },
+      ],
+    ],
+  ])("%s", (_title, declared, args, expected) => {
+    expect(buildFrom([template("one", { args: declared })], { args }).run.spec.args).toEqual(expected);
+  });
+
+  it("several templates: first place, same value fine, a later value or secret fills a gap, a secret stays", () => {
+    const { run } = buildFrom([
+      template("one", {
+        args: [{ name: "a" }, { name: "b", value: "1" }, { name: "c" }, { name: "d", valueFrom: secret }],
+      }),
+      template("two", {
+        args: [
+          { name: "d", value: "x" },
+          { name: "c", valueFrom: secret },
+          { name: "b", value: "1" },
+          { name: "a", value: "2" },
+        ],
+      }),
+    ]);
+    expect(run.spec.args).toEqual([
+      { name: "a", value: "2" },
+      { name: "b", value: "1" },
+      { name: "c", valueFrom: secret },
+      { name: "d", valueFrom: secret },
+    ]);
+  });
+
+  it("Stage argument unknown to the template is left out, and said", () => {
+    const { run, warnings } = buildFrom([template("one", { args: [{ name: "a" }] })], {
+      args: [
+        { name: "a", value: "1" },
+        { name: "exit-code", value: "0" },
+      ],
+    });
+    expect(run.spec.args).toEqual([{ name: "a", value: "1" }]);
+    expect(warnings).toEqual([expect.stringContaining('argument "exit-code"')]);
+  });
+
+  it("every unresolved argument is named", () => {
+    const message = refusalOf(() => buildFrom([template("one", { args: [{ name: "a" }, { name: "b" }] })]));
+    expect(message).toContain('unresolved argument "a"');
+    expect(message).toContain('unresolved argument "b"');
+    expect(message).toContain("Stage shop/test");
+  });
+
+  it("expressions see the Stage and its variables, later ones over earlier ones", () => {
+    const url = `https://${wrap("ctx.stage")}.${wrap("vars.host")}/${wrap("ctx.project")}`;
+    const vars = [
+      { name: "host", value: "old.test" },
+      { name: "domain", value: "example.test" },
+      { name: "host", value: wrap("'www.' + vars.domain") },
+      { name: "image", value: wrap("imageFrom('repo').Tag") },
+    ];
+    const { run } = buildFrom(
+      [template("one", { args: [{ name: "url" }] })],
+      { args: [{ name: "url", value: url }] },
+      { vars },
+    );
+    expect(run.spec.args).toEqual([{ name: "url", value: "https://test.www.example.test/shop" }]);
+  });
+
+  it.each([
+    ["5", "a number"],
+    ["true", "a boolean"],
+    ["nil", "null"],
+    ['"[1]"', "a list"],
+    ['"{}"', "an object"],
+  ])("an argument that comes out as %s is refused and quote() suggested", (body, kind) => {
+    const args = [{ name: "a", value: wrap(body) }];
+    const message = refusalOf(() => buildFrom([template("one", { args: [{ name: "a" }] })], { args }));
+    expect(message).toContain('argument "a"');
+    expect(message).toContain(kind);
+    expect(message).toContain("quote()");
+  });
+
+  it("a variable that cannot be evaluated counts only where it is used", () => {
+    const vars = [{ name: "image", value: wrap("imageFrom('repo').Tag") }];
+    const args = [{ name: "a", value: wrap("vars.image") }];
+    const message = refusalOf(() =>
+      buildFrom([template("one", { args: [{ name: "a" }] })], { args }, { vars }),
+    );
+    expect(message).toContain('argument "a"');
+    expect(message).toContain("imageFrom");
+  });
+
+  it("variables that double each other end in a refusal, not in memory", () => {
+    const vars = Array.from({ length: 200 }, (_, i) => ({
+      name: `v${i}`,
+      value: i === 0 ? "xx" : wrap(`vars.v${i - 1} + vars.v${i - 1}`),
+    }));
+    const args = [{ name: "a", value: wrap("vars.v199") }];
+    refusalOf(() => buildFrom([template("one", { args: [{ name: "a" }] })], { args }, { vars }));
+  });
+});
+
+it("whatever templates and arguments come in, a run without expressions or Fault Permanent comes out", async () => {
+  const any = fc.jsonValue({ maxDepth: 3 });
+  const name = fc.constantFrom("a", "b", "c", "__proto__", "constructor");
+  const spec = fc.oneof(
+    any,
+    fc.record(
+      {
+        metrics: fc.oneof(
+          any,
+          fc.uniqueArray(fc.record({ name }), { selector: (m) => m.name, maxLength: 2 }),
+        ),
+        args: fc.oneof(
+          any,
+          fc.array(fc.record({ name, value: fc.oneof(fc.string(), any) }, { requiredKeys: ["name"] })),
+        ),
+        templates: fc.oneof(any, fc.array(fc.record({ templateName: name, clusterScope: fc.boolean() }))),
+      },
+      { requiredKeys: [] },
+    ),
+  );
+  const value = fc.array(fc.constantFrom("${{", "}}", "ctx.stage", "'", "$", "{", "{", "x", "1", " "), {
+    maxLength: 8,
+  });
+  const args = fc.array(fc.record({ name, value: value.map((parts) => parts.join("")) }));
+  await fc.assert(
+    fc.property(fc.array(fc.tuple(name, spec), { maxLength: 3 }), args, (list, given) => {
+      try {
+        const { run } = buildFrom(
+          list.map(([n, s]) => ({
+            reference: { name: n, kind: "AnalysisTemplate" as const },
+            object: { spec: s },
+          })),
+          { args: given },
+        );
+        expect(JSON.stringify(run.spec.args ?? [])).not.toContain("${{");
+      } catch (error) {
+        expect(isFault(error, "Permanent"), String(error)).toBe(true);
+      }
+    }),
+    { numRuns: 1000 },
+  );
+  expect(({} as Record<string, unknown>).templates).toBeUndefined();
+});

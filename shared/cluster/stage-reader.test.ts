@@ -1,0 +1,279 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { isFault } from "../domain/fault.ts";
+import { computeCollectionId } from "../domain/identity.ts";
+import { readStage } from "./stage-reader.ts";
+
+function makeStage(overrides: { metadata?: object; spec?: object; status?: object } = {}): unknown {
+  return {
+    apiVersion: "kargo.akuity.io/v1alpha1",
+    kind: "Stage",
+    metadata: {
+      name: "test",
+      namespace: "shop",
+      uid: "uid-1",
+      resourceVersion: "42",
+      ...overrides.metadata,
+    },
+    spec: {
+      requestedFreight: [
+        { origin: { kind: "Warehouse", name: "front" }, sources: { direct: true } },
+        { origin: { kind: "Warehouse", name: "back" }, sources: { direct: true } },
+      ],
+      promotionTemplate: { spec: { steps: [{ uses: "git-clone" }] } },
+      ...overrides.spec,
+    },
+    status: { ...overrides.status },
+  };
+}
+
+function reasonsOf(read: () => unknown): readonly string[] {
+  try {
+    read();
+  } catch (error) {
+    if (isFault(error, "Invalid")) return error.reasons;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
+
+const F1 = computeCollectionId(["f1"]);
+
+describe("a Stage is projected onto what verification needs", () => {
+  it("reads everything that a busy Stage says", () => {
+    const stage = makeStage({
+      metadata: {
+        annotations: {
+          "kargo.akuity.io/reverify": '{"id":"v1","actor":"ada"}',
+          "kargo.akuity.io/abort": "v1",
+          "tallyman.dev/missing-freight": "hold",
+        },
+        managedFields: [{ manager: "kubectl" }],
+      },
+      spec: {
+        shard: "eu",
+        vars: [{ name: "region", value: "eu-west-1" }],
+        verification: {
+          analysisTemplates: [{ name: "smoke" }, { name: "load", kind: "ClusterAnalysisTemplate" }],
+          analysisRunMetadata: { labels: { team: "shop" }, annotations: { note: "hello" } },
+          args: [{ name: "url", value: "https://shop.example.test" }, { name: "empty" }],
+        },
+      },
+      status: {
+        health: { status: "Healthy" },
+        lastPromotion: {
+          name: "test.01abc",
+          status: { phase: "Succeeded" },
+          finishedAt: "2026-01-02T03:04:05Z",
+        },
+        freightHistory: [
+          {
+            id: F1,
+            items: { "Warehouse/front": { name: "f1", origin: { kind: "Warehouse", name: "front" } } },
+            verificationHistory: [{ id: "v1", phase: "Running" }, {}],
+          },
+          { id: computeCollectionId(["f0"]), items: {} },
+        ],
+      },
+    });
+    expect(readStage(stage)).toEqual({
+      uid: "uid-1",
+      project: "shop",
+      name: "test",
+      resourceVersion: "42",
+      shard: "eu",
+      deleting: false,
+      controlFlow: false,
+      verification: {
+        analysisTemplates: [
+          { name: "smoke", kind: "AnalysisTemplate" },
+          { name: "load", kind: "ClusterAnalysisTemplate" },
+        ],
+        args: [{ name: "url", value: "https://shop.example.test" }, { name: "empty" }],
+        labels: { team: "shop" },
+        annotations: { note: "hello" },
+      },
+      vars: [{ name: "region", value: "eu-west-1" }],
+      requestedOrigins: ["Warehouse/front", "Warehouse/back"],
+      health: "Healthy",
+      lastPromotion: { name: "test.01abc", phase: "Succeeded", finishedAt: "2026-01-02T03:04:05Z" },
+      current: { id: F1, freight: [{ name: "f1", origin: "Warehouse/front" }] },
+      history: [
+        {
+          collectionId: F1,
+          verifications: [
+            { id: "v1", phase: "Running" },
+            { id: "", phase: "" },
+          ],
+        },
+        { collectionId: computeCollectionId(["f0"]), verifications: [] },
+      ],
+      reverify: { id: "v1", actor: "ada", value: '{"id":"v1","actor":"ada"}' },
+      abort: { id: "v1", value: "v1" },
+      missingFreight: "hold",
+    });
+  });
+
+  it("reads a Stage that nobody has touched yet", () => {
+    const stage = readStage(makeStage());
+    expect(stage.current).toBeUndefined();
+    expect(stage.health).toBeUndefined();
+    expect(stage.verification).toBeUndefined();
+    expect(stage.history).toEqual([]);
+    expect(stage.missingFreight).toBe("verify-partial");
+  });
+
+  it("holds n of m Freight in the order of their origins", () => {
+    const items = { "Warehouse/z": { name: "a" }, "Warehouse/a": { name: "z" } };
+    const stage = readStage(makeStage({ status: { freightHistory: [{ id: "c", items }] } }));
+    expect(stage.current?.freight.map((f) => f.origin)).toEqual(["Warehouse/a", "Warehouse/z"]);
+  });
+
+  it.each([
+    ["no promotionTemplate", { promotionTemplate: undefined }],
+    ["no steps", { promotionTemplate: { spec: { steps: [] } } }],
+    ["no spec in it", { promotionTemplate: {} }],
+  ])("is a control-flow Stage with %s", (_title, spec) => {
+    expect(readStage(makeStage({ spec })).controlFlow).toBe(true);
+  });
+
+  it("takes `verification: {}` for configured", () => {
+    expect(readStage(makeStage({ spec: { verification: {} } })).verification).toEqual({
+      analysisTemplates: [],
+      args: [],
+      labels: {},
+      annotations: {},
+    });
+  });
+
+  it.each(["", "maybe", "HOLD"])("takes the missing-freight policy %j for the default", (value) => {
+    const annotations = { "tallyman.dev/missing-freight": value };
+    expect(readStage(makeStage({ metadata: { annotations } })).missingFreight).toBe("verify-partial");
+  });
+
+  it("sees that a Stage is being deleted", () => {
+    expect(readStage(makeStage({ metadata: { deletionTimestamp: "2026-01-02T03:04:05Z" } })).deleting).toBe(
+      true,
+    );
+  });
+
+  it("sees a Promotion under way", () => {
+    const stage = readStage(makeStage({ status: { currentPromotion: { name: "test.02" } } }));
+    expect(stage.currentPromotion).toBe("test.02");
+  });
+
+  it("cuts histories that are longer than Kargo's own limit", () => {
+    const verificationHistory = Array.from({ length: 300 }, (_, i) => ({
+      id: `v${i}`,
+      phase: "Failed".repeat(40),
+    }));
+    const freightHistory = Array.from({ length: 40 }, () => ({ id: "c", verificationHistory }));
+    const { history } = readStage(makeStage({ status: { freightHistory } }));
+    expect(history).toHaveLength(10);
+    expect(history[0]?.verifications).toHaveLength(10);
+    expect(history[0]?.verifications[0]?.id).toBe("v0");
+    expect(history[0]?.verifications[0]?.phase.length).toBeLessThanOrEqual(64);
+  });
+});
+
+describe("a Stage that cannot be used is refused by object and field", () => {
+  it.each([
+    ["metadata.uid", { metadata: { uid: undefined } }],
+    ["metadata.resourceVersion", { metadata: { resourceVersion: "ten" } }],
+    ["metadata.name", { metadata: { name: "Not A Name" } }],
+    ["metadata.namespace", { metadata: { namespace: "a.b" } }],
+    ["status.freightHistory[1].id", { status: { freightHistory: [{ id: "c" }, {}] } }],
+    [
+      'status.freightHistory[0].items["Warehouse/a"].name',
+      { status: { freightHistory: [{ id: "c", items: { "Warehouse/a": {} } }] } },
+    ],
+    ["status.lastPromotion.name", { status: { lastPromotion: {} } }],
+    ["status.currentPromotion.name", { status: { currentPromotion: { name: 5 } } }],
+    ["spec.verification.analysisTemplates[0].name", { spec: { verification: { analysisTemplates: [{}] } } }],
+    [
+      "spec.verification.analysisTemplates[0].kind",
+      { spec: { verification: { analysisTemplates: [{ name: "a", kind: "Job" }] } } },
+    ],
+    ["spec.verification.args[0].value (n)", { spec: { verification: { args: [{ name: "n", value: 5 }] } } }],
+    [
+      "spec.verification.args",
+      { spec: { verification: { args: Array.from({ length: 201 }, (_, i) => ({ name: `a${i}` })) } } },
+    ],
+    ["spec.vars[0].name", { spec: { vars: [{ value: "x" }] } }],
+    ["spec.requestedFreight[0].origin.name", { spec: { requestedFreight: [{}] } }],
+  ])("%s", (field, overrides) => {
+    const reasons = reasonsOf(() => readStage(makeStage(overrides)));
+    expect(reasons.join("\n")).toContain(field);
+    expect(reasons[0]).toMatch(/^Stage /);
+  });
+
+  it("names everything that is wrong at once", () => {
+    expect(reasonsOf(() => readStage({}))).toHaveLength(4);
+  });
+});
+
+it("keys that mean something to JavaScript are data like any other", () => {
+  const stage = JSON.parse(
+    `{"metadata":{"name":"test","namespace":"shop","uid":"u","resourceVersion":"1","__proto__":{"deletionTimestamp":"x"}},
+      "spec":{"verification":{"analysisRunMetadata":{"labels":{"__proto__":"x","constructor":"y"}}}},
+      "status":{"freightHistory":[{"id":"c","items":{"__proto__":{"name":"f"},"constructor":{"name":"g"}}}]}}`,
+  );
+  const snapshot = readStage(stage);
+  expect(snapshot.deleting).toBe(false);
+  expect(Object.getPrototypeOf(snapshot.verification?.labels)).toBe(Object.prototype);
+  expect(Object.keys(snapshot.verification?.labels ?? {})).toEqual(["constructor"]);
+  expect(snapshot.current?.freight).toHaveLength(2);
+  expect(({} as Record<string, unknown>).deletionTimestamp).toBeUndefined();
+});
+
+/** Any JSON, and JSON that looks like a Stage in places. */
+function arbitraryObject(): fc.Arbitrary<unknown> {
+  const any = fc.jsonValue({ maxDepth: 4 });
+  const key = fc.constantFrom(
+    "items",
+    "id",
+    "name",
+    "verificationHistory",
+    "__proto__",
+    "constructor",
+    "phase",
+    "origin",
+  );
+  const nested = fc.oneof(any, fc.array(fc.dictionary(key, any)));
+  return fc.oneof(
+    any,
+    fc.record(
+      {
+        metadata: fc.oneof(
+          any,
+          fc.record(
+            {
+              name: fc.oneof(fc.constant("a"), any),
+              namespace: fc.oneof(fc.constant("b"), any),
+              uid: fc.oneof(fc.constant("u"), any),
+              resourceVersion: fc.oneof(fc.constant("1"), any),
+              annotations: fc.dictionary(fc.string(), any),
+            },
+            { requiredKeys: [] },
+          ),
+        ),
+        spec: fc.dictionary(fc.constantFrom("verification", "vars", "requestedFreight", "shard"), nested),
+        status: fc.dictionary(fc.constantFrom("freightHistory", "lastPromotion", "health"), nested),
+      },
+      { requiredKeys: [] },
+    ),
+  );
+}
+
+it("whatever JSON comes in, a snapshot or Fault Invalid comes out", async () => {
+  await fc.assert(
+    fc.property(arbitraryObject(), (object) => {
+      try {
+        readStage(object);
+      } catch (error) {
+        expect(isFault(error, "Invalid"), String(error)).toBe(true);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
