@@ -21,7 +21,7 @@ import { readWatch } from "./watch-stream.ts";
 
 export type { ReflectorEvent } from "./known-objects.ts";
 
-export interface ReflectorOptions {
+interface ReflectorOptions {
   /** How long the server is asked to keep a watch open, seconds. Default 290. */
   readonly watchTimeoutSeconds?: number;
   /** A watch without a byte for so long is given up, milliseconds. Default 90,000: bookmarks come each minute. */
@@ -74,7 +74,7 @@ export interface ReflectorConfig<T> {
   readonly options?: ReflectorOptions;
 }
 
-export interface ReflectorState {
+interface ReflectorState {
   /** Everything up to here has been taken by the handler; undefined before the first complete list. */
   readonly resourceVersion: string | undefined;
   /** True while what is known is a complete list plus all changes since. */

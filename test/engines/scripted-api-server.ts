@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
-export interface StoredObject {
+interface StoredObject {
   readonly metadata: { readonly namespace: string; readonly name: string; readonly resourceVersion: string };
   readonly [field: string]: unknown;
 }
@@ -13,9 +13,9 @@ export interface StoredObject {
 /** A fault for one call; it takes the response and does with it what it likes. */
 export type ScriptedAnswer = (response: ServerResponse, request: IncomingMessage) => void;
 
-export type CallKind = "list" | "watch" | "other";
+type CallKind = "list" | "watch" | "other";
 
-export interface RecordedCall {
+interface RecordedCall {
   readonly kind: CallKind;
   readonly query: URLSearchParams;
   readonly authorization: string | undefined;

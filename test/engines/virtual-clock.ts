@@ -1,7 +1,7 @@
 import type { Clock } from "../../shared/runtime/clock.ts";
 
 /** A sleep that has not ended yet. */
-export interface Sleeper {
+interface Sleeper {
   /** As asked for, milliseconds. */
   readonly ms: number;
   readonly dueAt: number;
