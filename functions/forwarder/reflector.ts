@@ -21,7 +21,7 @@ import { readWatch } from "./watch-stream.ts";
 
 export type { ReflectorEvent } from "./known-objects.ts";
 
-interface ReflectorOptions {
+export interface ReflectorOptions {
   /** How long the server is asked to keep a watch open, seconds. Default 290. */
   readonly watchTimeoutSeconds?: number;
   /** A watch without a byte for so long is given up, milliseconds. Default 90,000: bookmarks come each minute. */
