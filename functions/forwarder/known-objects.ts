@@ -29,7 +29,13 @@ export type ReflectorEvent<T> =
 /** What was seen of one object. */
 export type Observation<T> =
   | { readonly type: "present"; readonly key: string; readonly value: T; readonly resourceVersion: string }
-  | { readonly type: "absent"; readonly key: string; readonly resourceVersion: string };
+  | {
+      readonly type: "absent";
+      readonly key: string;
+      readonly resourceVersion: string;
+      /** What it last was, as the event of its deletion says; given only while knowledge is incomplete. */
+      readonly last?: { readonly value: T };
+    };
 
 interface Entry<T> {
   readonly value: T;
@@ -49,17 +55,29 @@ export interface KnownObjects<T> {
   /** True when this very version of the object is known already. */
   has(key: string, resourceVersion: string): boolean;
   stage(): StagedChanges<T>;
+  /** From now on an object that is not known does not exist: a list was complete. */
+  complete(): void;
+  isComplete(): boolean;
   keys(): Iterable<string>;
   entries(): Iterable<readonly [string, T]>;
 }
 
-/** Creates the memory of a reflector: one projection for each key, and nothing else of the object. */
-export function createKnownObjects<T>(initial: Iterable<readonly [string, T]>): KnownObjects<T> {
+/**
+ * Creates the memory of a reflector: one projection for each key, and nothing else of the object. Without
+ * `initial` it is incomplete: the deletion of an object it has never heard of is one all the same, once.
+ */
+export function createKnownObjects<T>(initial: Iterable<readonly [string, T]> | undefined): KnownObjects<T> {
   const known = new Map<string, Entry<T>>();
-  for (const [key, value] of initial) known.set(key, { value });
+  for (const [key, value] of initial ?? []) known.set(key, { value });
+  // Keys whose deletion has been told; needed only while not knowing an object does not mean that it is gone.
+  let gone: Set<string> | undefined = initial === undefined ? new Set() : undefined;
 
   return {
     has: (key, resourceVersion) => known.get(key)?.resourceVersion === resourceVersion,
+    complete() {
+      gone = undefined;
+    },
+    isComplete: () => gone === undefined,
     keys: () => known.keys(),
     *entries() {
       for (const [key, entry] of known) yield [key, entry.value];
@@ -71,9 +89,11 @@ export function createKnownObjects<T>(initial: Iterable<readonly [string, T]>): 
           const { key, resourceVersion } = observation;
           const before = staged.has(key) ? staged.get(key) : known.get(key);
           if (observation.type === "absent") {
-            if (before === undefined) return undefined;
+            const told = gone === undefined || gone.has(key) || staged.has(key);
+            const last = before ?? (told ? undefined : observation.last);
+            if (last === undefined) return undefined;
             staged.set(key, undefined);
-            return { type: "deleted", key, previous: before.value, resourceVersion };
+            return { type: "deleted", key, previous: last.value, resourceVersion };
           }
           if (before === undefined) {
             staged.set(key, { value: observation.value, resourceVersion });
@@ -94,8 +114,13 @@ export function createKnownObjects<T>(initial: Iterable<readonly [string, T]>): 
         },
         commit() {
           for (const [key, entry] of staged) {
-            if (entry === undefined) known.delete(key);
-            else known.set(key, entry);
+            if (entry === undefined) {
+              known.delete(key);
+              gone?.add(key);
+            } else {
+              known.set(key, entry);
+              gone?.delete(key);
+            }
           }
           staged.clear();
         },

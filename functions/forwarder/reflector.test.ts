@@ -225,6 +225,38 @@ describe("resuming", () => {
     await api.stop();
   });
 
+  it("without knowing the objects tells a deletion all the same, once, with the state the event carries", async () => {
+    const api = await startScriptedApiServer();
+    api.put("quay", { phase: "Running" });
+    api.put("depot", { phase: "Running" });
+    const h = await createReflectorHarness({ api, resume: { resourceVersion: api.version() } });
+    await h.start();
+    const gone = (name: string, resourceVersion: string) => {
+      const metadata = { namespace: "harbour", name, resourceVersion };
+      return `${JSON.stringify({ type: "DELETED", object: { metadata, phase: "Failed" } })}\n`;
+    };
+    api.write(gone("quay", "103").repeat(300));
+    api.put("depot", { phase: "Successful" });
+    await h.eventually("the next change", () => h.changes().length === 2);
+    api.write(gone("quay", "103"));
+    api.remove("depot");
+    await h.eventually("another deletion", () => h.changes().length === 3);
+    expect(h.changes()).toMatchObject([
+      { type: "deleted", key: "harbour/quay", previous: { phase: "Failed" }, resourceVersion: "103" },
+      { type: "added", key: "harbour/depot", current: { phase: "Successful" } },
+      { type: "deleted", key: "harbour/depot", previous: { phase: "Successful" } },
+    ]);
+    // After a complete list not to know an object means that it does not exist.
+    api.compact();
+    api.resetWatches();
+    await h.settle("a list", () => h.reflector.state().relists === 1 && api.liveWatches() === 1);
+    api.write(gone("phantom", "200"));
+    await h.eventually("the event", () => h.reflector.state().resourceVersion === "200");
+    expect(h.changes().filter(({ type }) => type === "deleted")).toHaveLength(2);
+    await h.stop();
+    await api.stop();
+  });
+
   it("lists when the checkpoint is too old, and then tells only of differences", async () => {
     const api = await startScriptedApiServer();
     api.fill(300, () => ({ phase: "Successful" }));

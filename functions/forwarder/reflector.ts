@@ -61,8 +61,12 @@ export interface ReflectorConfig<T> {
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Where an earlier reflector stopped: its `state().resourceVersion` and `entries()`. */
-  readonly resume?: { readonly resourceVersion: string; readonly known: Iterable<readonly [string, T]> };
+  /**
+   * Where an earlier reflector stopped: its `state().resourceVersion` and `entries()`. Without `known`, objects
+   * are `added` when they first change, `deleted` carries the state that the deletion itself tells, and what was
+   * deleted while nobody watched stays unknown if the version has expired.
+   */
+  readonly resume?: { readonly resourceVersion: string; readonly known?: Iterable<readonly [string, T]> };
   /**
    * Takes changes in order, never two calls at once; while its promise is pending the stream is held back. What it
    * throws ends `run` with that error.
@@ -122,7 +126,7 @@ export function createReflector<T>(config: ReflectorConfig<T>): Reflector<T> {
     capMs: config.options?.backoffCapMs ?? 30_000,
     random: config.random,
   });
-  const known = createKnownObjects(config.resume?.known ?? []);
+  const known = createKnownObjects<T>(config.resume === undefined ? [] : config.resume.known);
   let resourceVersion = config.resume?.resourceVersion;
   let synced = resourceVersion !== undefined;
   let pageSize = config.pageSize ?? 500;
@@ -182,6 +186,7 @@ export function createReflector<T>(config: ReflectorConfig<T>): Reflector<T> {
     if (signal.aborted || listed === undefined) return { during: "list", livedMs: 0 };
     await takeAbsences(seen, listed);
     await deliver([{ type: "synced", resourceVersion: listed }]);
+    known.complete();
     resourceVersion = listed;
     synced = true;
     lists += 1;
@@ -247,7 +252,10 @@ export function createReflector<T>(config: ReflectorConfig<T>): Reflector<T> {
         return ending(error);
       }
       openedAt = clock.now();
-      const batches = gather(sightings(readEvents(stream), config, refuse), maxWaiting);
+      const batches = gather(
+        sightings(readEvents(stream), { projection: config, keepLast: () => !known.isComplete(), refuse }),
+        maxWaiting,
+      );
       try {
         for (;;) {
           let batch: Awaited<ReturnType<typeof batches.next>>;

@@ -22,6 +22,14 @@ export interface Projection<T> {
   readonly key: (object: unknown) => string;
 }
 
+export interface SightingOptions<T> {
+  readonly projection: Projection<T>;
+  /** True while the deletion of an unknown object matters, so that its last state is needed. */
+  readonly keepLast: () => boolean;
+  /** Makes a refusal of the Status object of an `ERROR` event. */
+  readonly refuse: (status: unknown) => Refusal;
+}
+
 /** Projects an object that is there, unless `isFamiliar` says it is known; never throws. */
 export function sight<T>(
   object: unknown,
@@ -43,22 +51,21 @@ export function sight<T>(
 /**
  * Turns watch events into sightings.
  *
- * @throws {Refusal} for an `ERROR` event, made by `refuse` from its Status object, after all before it.
+ * @throws {Refusal} for an `ERROR` event, after all before it.
  */
 export async function* sightings<T>(
   events: AsyncIterable<readonly WatchEvent[]>,
-  projection: Projection<T>,
-  refuse: (status: unknown) => Refusal,
+  options: SightingOptions<T>,
 ): AsyncGenerator<Sighting<T>[]> {
   for await (const piece of events) {
     const seen: Sighting<T>[] = [];
     let refusal: Refusal | undefined;
     for (const event of piece) {
       if (event.type === "ERROR") {
-        refusal = refuse(event.object);
+        refusal = options.refuse(event.object);
         break;
       }
-      seen.push(sightEvent(event, projection));
+      seen.push(sightEvent(event, options));
     }
     if (seen.length > 0) yield seen;
     if (refusal !== undefined) throw refusal;
@@ -67,7 +74,7 @@ export async function* sightings<T>(
 
 function sightEvent<T>(
   event: Exclude<WatchEvent, { readonly type: "ERROR" }>,
-  projection: Projection<T>,
+  { projection, keepLast }: SightingOptions<T>,
 ): Sighting<T> {
   if (event.type === "TOO_LARGE") {
     return {
@@ -82,7 +89,8 @@ function sightEvent<T>(
     const { resourceVersion } = identity;
     if (resourceVersion === undefined) throw new Error("metadata.resourceVersion is missing");
     if (event.type === "BOOKMARK") return { type: "bookmark", resourceVersion };
-    return { type: "absent", key: projection.key(event.object), resourceVersion };
+    const gone = { type: "absent", key: projection.key(event.object), resourceVersion } as const;
+    return keepLast() ? { ...gone, last: { value: projection.project(event.object) } } : gone;
   } catch (error) {
     return { type: "invalid", identity, error };
   }
