@@ -1,3 +1,5 @@
+import { computeBackoff } from "../../shared/runtime/backoff.ts";
+
 export interface BackoffOptions {
   /** Upper bound of the first pause, milliseconds. */
   readonly baseMs: number;
@@ -14,20 +16,13 @@ export interface Backoff {
   reset(): void;
 }
 
-/**
- * Exponential backoff whose jitter takes away at most half: full jitter may pick nearly nothing several times in
- * a row, and then a server that is down still gets tens of requests.
- */
+/** The common backoff with a memory of how many attempts there were. */
 export function createBackoff({ baseMs, capMs, random }: BackoffOptions): Backoff {
-  let bound = baseMs;
+  let attempt = 0;
   return {
-    next() {
-      const pause = bound / 2 + (bound / 2) * random();
-      bound = Math.min(bound * 2, capMs);
-      return pause;
-    },
+    next: () => computeBackoff(++attempt, { base: baseMs, cap: capMs }, random),
     reset() {
-      bound = baseMs;
+      attempt = 0;
     },
   };
 }

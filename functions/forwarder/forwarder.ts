@@ -132,7 +132,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   };
   const resume = (resource: string) => {
     const resourceVersion = options.checkpoint?.resourceVersions[resource];
-    return resourceVersion === undefined ? {} : { resume: { resourceVersion, known: [] } };
+    return resourceVersion === undefined ? {} : { resume: { resourceVersion } };
   };
   const stages = createReflector({
     ...common,
