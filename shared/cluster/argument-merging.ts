@@ -57,7 +57,8 @@ function evaluateArgument(value: string, scope: ExpressionScope, owner: string):
   const result = evaluateTemplate(value, scope, owner);
   if (typeof result === "string") return result;
   const kinds = { number: "a number", boolean: "a boolean", object: "an object" } as const;
-  const kind = result === null ? "null" : Array.isArray(result) ? "a list" : kinds[typeof result as keyof typeof kinds];
+  const kind =
+    result === null ? "null" : Array.isArray(result) ? "a list" : kinds[typeof result as keyof typeof kinds];
   throw new Fault(
     "Permanent",
     `${owner}: ${cutText(value, 200)} comes out as ${kind}, not as a text; wrap the expression in quote()`,

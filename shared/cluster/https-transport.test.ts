@@ -5,7 +5,8 @@ import type { TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { makeCertificates } from "../../test/engines/certificates.ts";
-import { createTransport, type NamedServerAccess, type TransportOptions } from "./https-transport.ts";
+import { createTransport, type TransportOptions } from "./https-transport.ts";
+import type { ClusterAccess } from "./transport.ts";
 
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => {
@@ -20,7 +21,7 @@ async function listen(server: Server): Promise<number> {
 
 async function serve(
   answer: RequestListener,
-  access: Partial<NamedServerAccess> = {},
+  access: Partial<ClusterAccess> = {},
   options: TransportOptions = {},
 ) {
   const port = await listen(createServer(answer));
@@ -303,7 +304,7 @@ describe.skipIf(certificates === undefined)("TLS", () => {
     return `https://127.0.0.1:${port}`;
   }
 
-  async function call(access: NamedServerAccess) {
+  async function call(access: ClusterAccess) {
     const transport = createTransport(access);
     onTestFinished(() => transport.close());
     return transport.request(get);

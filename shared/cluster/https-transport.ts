@@ -11,11 +11,6 @@ import type {
   KubernetesTransport,
 } from "./transport.ts";
 
-/** Access through a tunnel: the name to expect in the server's certificate when it is not the address. */
-export interface NamedServerAccess extends ClusterAccess {
-  readonly tlsServerName?: string;
-}
-
 export interface TransportOptions {
   /** Connections kept for `request`; each stream has a connection of its own beside them. Default 16. */
   readonly maxSockets?: number;
@@ -35,10 +30,7 @@ const TCP_KEEP_ALIVE_MS = 30_000;
  * @throws {Fault} `Invalid` when the server's address is not usable, or is `http:` and not a loopback address:
  *   a bearer token must not cross a network in the clear.
  */
-export function createTransport(
-  access: NamedServerAccess,
-  options: TransportOptions = {},
-): KubernetesTransport {
+export function createTransport(access: ClusterAccess, options: TransportOptions = {}): KubernetesTransport {
   const server = parseServer(access.server);
   const secure = server.protocol === "https:";
   const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
@@ -187,7 +179,7 @@ function headersOf(
 }
 
 /** Read for every request, since the agent opens a new connection when certificates have changed. */
-function tlsOptions(access: NamedServerAccess): RequestOptions {
+function tlsOptions(access: ClusterAccess): RequestOptions {
   const { ca, clientCertificate, tlsServerName } = access;
   return {
     ...(ca === undefined ? {} : { ca }),

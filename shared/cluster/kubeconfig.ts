@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { type Cluster, KubeConfig, type User } from "@kubernetes/client-node";
 import { parse } from "yaml";
 import { Fault, isFault } from "../domain/fault.ts";
-import type { NamedServerAccess } from "./https-transport.ts";
+import type { ClusterAccess } from "./transport.ts";
 
 /** Where to look. With neither path nor text: `KUBECONFIG`, `~/.kube/config`, the Pod's ServiceAccount. */
 export interface KubeconfigSource {
@@ -37,10 +37,10 @@ type KeyPair = { readonly cert: string; readonly key: string };
  *
  * @throws {Fault} `Invalid`, naming the file and the context, when the source cannot be used.
  */
-export function loadClusterAccess(source: KubeconfigSource = {}): NamedServerAccess {
+export function loadClusterAccess(source: KubeconfigSource = {}): ClusterAccess {
   const { cluster, user, origin, config } = select(source);
   let credentials = createCredentials(config, user, origin);
-  const access: NamedServerAccess = {
+  const access: ClusterAccess = {
     server: cluster.server,
     insecureSkipTlsVerify: cluster.skipTLSVerify,
     ...(cluster.tlsServerName ? { tlsServerName: cluster.tlsServerName } : {}),

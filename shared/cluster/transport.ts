@@ -51,4 +51,6 @@ export interface ClusterAccess {
   readonly insecureSkipTlsVerify?: boolean;
   /** Bearer token; called before every request and expected to cache. `refresh` is true after a 401. */
   readonly token?: (refresh: boolean) => Promise<string | undefined>;
+  /** The name to expect in the server certificate when it is not the address, as through a tunnel. */
+  readonly tlsServerName?: string;
 }
