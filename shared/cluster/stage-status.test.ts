@@ -189,9 +189,14 @@ describe("the entry goes to the FreightCollection it belongs to", () => {
     expect(status?.freightHistory?.map((c) => idsOf(c))).toEqual([["v9"], ["v1", "v9"], ["v9"]]);
   });
 
-  it("the current one if there is no other with its id", () => {
-    const status = merge(makeStage([{ id: F1.id }]), makeVerification({ promotion: "test.01" }));
+  it("the only one with its id, when the Stage does not say how its last Promotion ended", () => {
+    const stage = makeStage([{ id: F1.id }], { lastPromotion: { name: "test.02" } });
+    const status = merge(stage, makeVerification({ promotion: "test.01" }));
     expect(idsOf(status?.freightHistory?.[0])).toEqual(["v1"]);
+  });
+
+  it("not the only one with its id, when another Promotion brought that one: its verification is still to come", () => {
+    expect(merge(makeStage([{ id: F1.id }]), makeVerification({ promotion: "test.01" }))).toBeUndefined();
   });
 
   it("the current one after a last Promotion that failed and so brought nothing", () => {

@@ -62,10 +62,19 @@ function findCollection(
   );
   const last = readPath(stageObject, "status", "lastPromotion");
   if (v.promotion === (readText(readPath(last, "name")) ?? "") && candidates[0] === 0) return 0;
-  // Index 0 belongs to the last Promotion, which is another one; only a Promotion that succeeded brings Freight.
-  const phase = readText(readPath(last, "status", "phase")) ?? "Succeeded";
-  const others = phase === "Succeeded" ? candidates.filter((index) => index !== 0) : candidates;
-  return others.find((index) => readVerifications(history[index]).length === 0) ?? others[0] ?? candidates[0];
+  const phase = readText(readPath(last, "status", "phase"));
+  if (phase !== undefined && phase !== "Succeeded") {
+    // A Promotion that did not succeed brought no Freight: whose index 0 is, nobody says.
+    return pickUnverified(history, candidates);
+  }
+  // Index 0 belongs to the last Promotion, which is another one. An entry of ours there would look like a second
+  // verifier's and keep that one's verification from starting, so without a better place it goes nowhere.
+  const older = candidates.filter((index) => index !== 0);
+  return pickUnverified(history, older) ?? (phase === undefined ? candidates[0] : undefined);
+}
+
+function pickUnverified(history: readonly unknown[], candidates: readonly number[]): number | undefined {
+  return candidates.find((index) => readVerifications(history[index]).length === 0) ?? candidates[0];
 }
 
 function readVerifications(collection: unknown): readonly unknown[] {

@@ -1,6 +1,6 @@
 import { type Cause, deriveVerificationId } from "./identity.ts";
 import { isTerminal } from "./phase.ts";
-import type { RequestRecord, StageRecord, Verification } from "./verification.ts";
+import { isSettled, type RequestRecord, type StageRecord, type Verification } from "./verification.ts";
 
 /** A request as a message brought it. */
 export interface Request {
@@ -112,5 +112,5 @@ export function settleRequest(
   record: RequestRecord,
   fate: Partial<Pick<RequestRecord, "outcome" | "message" | "verificationId" | "target">>,
 ): RequestRecord {
-  return { ...record, ...fate };
+  return isSettled(record.outcome) ? record : { ...record, ...fate };
 }
