@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RunIdentity } from "../domain/analysis-run.ts";
 import { isFault } from "../domain/fault.ts";
 import { computeCollectionId, deriveAnalysisRunName, deriveVerificationId } from "../domain/identity.ts";
+import { messageSchema } from "../messages/schema.ts";
 import { MAX_SNAPSHOT_BYTES, readAnalysisRun } from "./analysis-run-reader.ts";
 import { isSameRun } from "./run-identity.ts";
 
@@ -272,7 +273,7 @@ describe("whatever an AnalysisRun reports, its snapshot is bounded", () => {
   });
 });
 
-it("whatever JSON comes in, a snapshot, nothing or Fault Invalid comes out", async () => {
+it("whatever JSON comes in, a snapshot that fits into a message, nothing or Fault Invalid comes out", async () => {
   const any = fc.jsonValue({ maxDepth: 4 });
   const measurement = fc.dictionary(fc.constantFrom("phase", "value", "message", "__proto__"), any);
   const metric = fc.dictionary(
@@ -287,7 +288,12 @@ it("whatever JSON comes in, a snapshot, nothing or Fault Invalid comes out", asy
     fc.property(fc.oneof(any, run, seen), (object) => {
       try {
         const snapshot = readAnalysisRun(object);
-        expect(JSON.stringify(snapshot ?? "").length).toBeLessThanOrEqual(MAX_SNAPSHOT_BYTES);
+        if (snapshot === undefined) return;
+        expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThanOrEqual(MAX_SNAPSHOT_BYTES);
+        const { project, stage } = snapshot;
+        const data = { project, stage, observed: { kind: "AnalysisRun", ...snapshot } };
+        const message = { specversion: "1.0", id: "1", source: "test", type: "dev.tallyman.verify", data };
+        expect(messageSchema.safeParse(message).error?.issues).toBeUndefined();
       } catch (error) {
         expect(isFault(error, "Invalid"), String(error)).toBe(true);
       }

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isFault } from "../domain/fault.ts";
 import { computeCollectionId } from "../domain/identity.ts";
+import { messageSchema } from "../messages/schema.ts";
 import { readStage } from "./stage-reader.ts";
 
 function makeStage(overrides: { metadata?: object; spec?: object; status?: object } = {}): unknown {
@@ -226,54 +227,76 @@ it("keys that mean something to JavaScript are data like any other", () => {
   expect(({} as Record<string, unknown>).deletionTimestamp).toBeUndefined();
 });
 
-/** Any JSON, and JSON that looks like a Stage in places. */
+/** Any JSON, and JSON that is a Stage in most places. */
 function arbitraryObject(): fc.Arbitrary<unknown> {
-  const any = fc.jsonValue({ maxDepth: 4 });
-  const key = fc.constantFrom(
-    "items",
-    "id",
-    "name",
-    "verificationHistory",
-    "__proto__",
-    "constructor",
-    "phase",
-    "origin",
+  const any = fc.jsonValue({ maxDepth: 3 });
+  const mostly = (usual: fc.Arbitrary<unknown>) =>
+    fc.oneof({ weight: 30, arbitrary: usual }, { weight: 1, arbitrary: any });
+  const text = mostly(fc.oneof(fc.string(), fc.constantFrom("__proto__", "constructor", "x".repeat(5000))));
+  const map = mostly(
+    fc.dictionary(fc.constantFrom("__proto__", "constructor", "a", "b"), mostly(fc.string())),
   );
-  const nested = fc.oneof(any, fc.array(fc.dictionary(key, any)));
-  return fc.oneof(
-    any,
-    fc.record(
-      {
-        metadata: fc.oneof(
-          any,
-          fc.record(
-            {
-              name: fc.oneof(fc.constant("a"), any),
-              namespace: fc.oneof(fc.constant("b"), any),
-              uid: fc.oneof(fc.constant("u"), any),
-              resourceVersion: fc.oneof(fc.constant("1"), any),
-              annotations: fc.dictionary(fc.string(), any),
-            },
-            { requiredKeys: [] },
-          ),
-        ),
-        spec: fc.dictionary(fc.constantFrom("verification", "vars", "requestedFreight", "shard"), nested),
-        status: fc.dictionary(fc.constantFrom("freightHistory", "lastPromotion", "health"), nested),
-      },
-      { requiredKeys: [] },
-    ),
-  );
+  const name = mostly(fc.constantFrom("a", "b.c", "__proto__"));
+  const some = (model: Record<string, fc.Arbitrary<unknown>>) =>
+    mostly(fc.record(model, { requiredKeys: [] }));
+  const named = (model: Record<string, fc.Arbitrary<unknown>>) =>
+    mostly(fc.record({ name, ...model }, { requiredKeys: ["name"] }));
+  const list = (entry: fc.Arbitrary<unknown>) => mostly(fc.array(entry, { maxLength: 14 }));
+  const few = (entry: fc.Arbitrary<unknown>) => mostly(fc.array(entry, { maxLength: 2 }));
+  const collection = fc.record({
+    id: name,
+    items: mostly(fc.dictionary(fc.constantFrom("Warehouse/a", "__proto__", "x"), named({}), { maxKeys: 2 })),
+    verificationHistory: list(some({ id: text, phase: text })),
+  });
+  const stage = fc.record({
+    metadata: fc.record({
+      name: mostly(fc.constant("test")),
+      namespace: mostly(fc.constant("shop")),
+      uid: mostly(fc.constant("uid-1")),
+      resourceVersion: mostly(fc.constant("1")),
+      annotations: mostly(
+        fc.dictionary(fc.constantFrom("kargo.akuity.io/reverify", "kargo.akuity.io/abort"), text),
+      ),
+    }),
+    spec: some({
+      shard: text,
+      vars: few(named({ value: fc.string() })),
+      requestedFreight: few(fc.record({ origin: named({}) })),
+      verification: some({
+        analysisTemplates: few(named({})),
+        args: few(named({ value: fc.string() })),
+        analysisRunMetadata: some({ labels: map, annotations: map }),
+      }),
+    }),
+    status: some({
+      health: some({ status: text }),
+      lastPromotion: named({ status: some({ phase: text }), finishedAt: text }),
+      freightHistory: few(collection),
+    }),
+  });
+  return fc.oneof({ weight: 1, arbitrary: any }, { weight: 9, arbitrary: stage });
 }
 
-it("whatever JSON comes in, a snapshot or Fault Invalid comes out", async () => {
+it("whatever JSON comes in, a snapshot that fits into a message or Fault Invalid comes out", async () => {
+  let read = 0;
   await fc.assert(
     fc.property(arbitraryObject(), (object) => {
       try {
-        readStage(object);
+        const snapshot = readStage(object);
+        read += 1;
+        const data = {
+          project: snapshot.project,
+          stage: snapshot.name,
+          observed: { kind: "Stage", ...snapshot },
+        };
+        const message = { specversion: "1.0", id: "1", source: "test", type: "dev.tallyman.verify", data };
+        expect(messageSchema.safeParse(message).error?.issues).toBeUndefined();
       } catch (error) {
         expect(isFault(error, "Invalid"), String(error)).toBe(true);
       }
     }),
     { numRuns: 500 },
   );
+  // The property says little unless a good part of them can be read.
+  expect(read).toBeGreaterThan(100);
 });
