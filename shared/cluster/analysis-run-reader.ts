@@ -24,7 +24,7 @@ const MAX_MESSAGE = 1024;
 const MAX_WORD = 64;
 
 /** What the watch knows beside the object itself. */
-export interface AnalysisRunSight {
+interface AnalysisRunSight {
   /** The object is how it was last seen, and is no more. */
   readonly deleted?: boolean;
   /** resourceVersion of the deletion, which is newer than the object's own. */

@@ -37,7 +37,7 @@ const MAX_ACTOR = 512;
  * - `request`: it is.
  * - `rejected`: something was meant that cannot be taken; `reason` says why, for an Event and the log.
  */
-export type AnnotationReading =
+type AnnotationReading =
   | { readonly kind: "none" }
   | { readonly kind: "request"; readonly request: AnnotationRequest }
   | { readonly kind: "rejected"; readonly reason: string };

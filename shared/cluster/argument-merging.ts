@@ -5,7 +5,7 @@ import { cutText } from "./plain-object.ts";
 import type { DeclaredArgument } from "./template-flattening.ts";
 
 /** The arguments of a run, and what a person should know about them. */
-export interface MergedArguments {
+interface MergedArguments {
   readonly args: readonly DeclaredArgument[];
   readonly warnings: readonly string[];
 }

@@ -29,7 +29,7 @@ const MAX_EXPRESSION = 4096;
 const MAX_RESULT = 65_536;
 
 /** True when a text holds an expression; without one it is literal, and `"42"` stays a text. */
-export function hasExpression(text: string): boolean {
+function hasExpression(text: string): boolean {
   return text.includes(OPEN) || text.includes(OPEN_ALTERNATIVE);
 }
 

@@ -19,7 +19,7 @@ const MAX_WORD = 64;
 const MAX_COUNT = 2_147_483_647;
 
 /** What of a run's metrics goes into its snapshot. */
-export interface MetricsInBrief {
+interface MetricsInBrief {
   readonly metrics: readonly MetricSummary[];
   readonly omittedMetrics: number;
 }

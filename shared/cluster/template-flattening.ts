@@ -16,7 +16,7 @@ export interface DeclaredArgument {
 }
 
 /** All templates of a verification as one. Metrics, dry-run and retention rules are the templates' own objects. */
-export interface FlatTemplate {
+interface FlatTemplate {
   readonly metrics: readonly PlainObject[];
   readonly dryRun: readonly PlainObject[];
   readonly measurementRetention: readonly PlainObject[];
@@ -26,7 +26,7 @@ export interface FlatTemplate {
 const MAX_DEPTH = 10;
 
 /** `AnalysisTemplate/x`: the same name may stand for one in the Project and one of the cluster. */
-export function formatReference(reference: TemplateReference): string {
+function formatReference(reference: TemplateReference): string {
   return `${reference.kind}/${cutText(reference.name, 253)}`;
 }
 
