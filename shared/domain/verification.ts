@@ -9,10 +9,8 @@ export type Reason =
   | "Superseded"
   | "AbortRequested"
   | "TerminatedOutside"
-  | "AnalysisRunNotFound"
   | "AnalysisRunDeleted"
   | "StageDeleted"
-  | "IdentityConflict"
   | "CannotBuild"
   | "Rejected";
 
