@@ -53,6 +53,8 @@ export function planRunMessage(
   isOpen: (verificationId: string) => boolean,
 ): Outgoing | undefined {
   if (run.identity === undefined) return undefined;
+  // Its controller has not touched it: that is how it was made, and the ledger has it so.
+  if (run.phase === "") return undefined;
   if (initial && isOver(run.phase) && !isOpen(run.identity.id)) return undefined;
   return toMessage(origin, run, previous === undefined || previous.phase !== run.phase);
 }

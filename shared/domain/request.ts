@@ -32,8 +32,7 @@ export function deriveRequestCause(request: Request): Cause {
 }
 
 /**
- * Decides a reverify. `target` is the verification it names, or else the Stage's latest; `successor` the one
- * that it would lead to, if the ledger has it.
+ * Decides a reverify. `target` is the verification it names, or else the Stage's latest.
  */
 export function decideReverify(
   request: Request,

@@ -20,6 +20,8 @@ export interface Start {
 export interface Superseded {
   readonly promotion: string;
   readonly collection: FreightCollection;
+  /** Since when its verification was due, milliseconds since the epoch; absent where nobody noted it. */
+  readonly since?: number | undefined;
 }
 
 /**

@@ -59,6 +59,8 @@ export interface LatestVerification {
   readonly id: string;
   readonly promotion: string;
   readonly collectionId: string;
+  /** The request that it was started for, if one asked for it. */
+  readonly requestId?: string | undefined;
 }
 
 /** A request that waits for the running verification to end or for the Stage to become healthy. */

@@ -258,7 +258,11 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
     },
 
     async recordTransition(verification, run) {
-      await put(encodeTransition(verification, run));
+      // Without a sight of the run there is nothing to say that is not there already.
+      await put(
+        encodeTransition(verification, run),
+        run === undefined ? "attribute_not_exists(pk)" : undefined,
+      );
     },
 
     async readRequest(key, requestId) {

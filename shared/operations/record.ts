@@ -23,7 +23,8 @@ export async function publishPhase(
   verification: Verification,
   run: AnalysisRunSnapshot | undefined,
 ): Promise<void> {
-  await world.ledger.recordTransition(verification, run);
+  // The head itself is the record of a start.
+  if (verification.phase !== "Pending") await world.ledger.recordTransition(verification, run);
   await writeBack(world, verification);
 }
 

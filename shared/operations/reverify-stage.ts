@@ -10,6 +10,7 @@ import {
   type WaitingRequest,
 } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
+import { publishPhase } from "./record.ts";
 import { fetchStage, loadStageRecord } from "./stage-record.ts";
 import { startLatest } from "./verify-stage.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
@@ -65,6 +66,7 @@ async function attemptReverify(
     case "refuse":
       return refuse(world, base, decision.message);
     case "done":
+      await publishLatest(world, key, decision.verificationId);
       return settle(world, base, {
         outcome: "started",
         verificationId: decision.verificationId,
@@ -91,14 +93,19 @@ async function attemptReverify(
         return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
       }
       const verification = await startLatest(world, key, stage, record, start);
-      return {
-        ...base,
+      return settle(world, base, {
         outcome: "started",
         verificationId: verification.id,
         message: `verification ${verification.id} started`,
-      };
+      });
     }
   }
+}
+
+/** An earlier try may have died before the world was told of the successor. */
+async function publishLatest(world: World, key: StageKey, id: string): Promise<void> {
+  const successor = await world.ledger.readVerification(key, id);
+  if (successor !== undefined) await publishPhase(world, successor.verification, undefined);
 }
 
 /** Remembers a request until it can be carried out. A second one meanwhile is the same wish and joins the first. */

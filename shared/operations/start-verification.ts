@@ -48,12 +48,16 @@ export async function recordSuperseded(
   });
   await enter(
     world,
-    endVerification(draft, {
-      phase: "Aborted",
-      reason: "Superseded",
-      message: `Promotion ${by} replaced this Freight before its verification could start`,
-      now: world.clock.now(),
-    }),
+    // Entered at the time when it was due, which is where it belongs in the history.
+    endVerification(
+      { ...draft, createdAt: superseded.since ?? draft.createdAt },
+      {
+        phase: "Aborted",
+        reason: "Superseded",
+        message: `Promotion ${by} replaced this Freight before its verification could start`,
+        now: world.clock.now(),
+      },
+    ),
   );
 }
 

@@ -38,11 +38,13 @@ export function verifyStage(
   });
 }
 
-/** An earlier try may have died between the ledger and the Stage's status. */
+/** An earlier try may have died after the Stage's record was written and before what follows from it. */
 async function republishLatest(world: World, key: StageKey, record: StageRecord): Promise<void> {
-  if (record.latest === undefined) return;
-  const latest = await world.ledger.readVerification(key, record.latest.id);
-  if (latest !== undefined) await publishPhase(world, latest.verification, undefined);
+  const { latest } = record;
+  if (latest === undefined) return;
+  if (latest.requestId !== undefined) await settleStarted(world, key, latest.requestId, latest.id);
+  const current = await world.ledger.readVerification(key, latest.id);
+  if (current !== undefined) await publishPhase(world, current.verification, undefined);
 }
 
 async function carryOut(
@@ -99,32 +101,33 @@ export async function startLatest(
     revision: record.revision,
     uid: record.uid,
     observed: newest(record.observed, stage.resourceVersion),
-    latest: { id: verification.id, promotion: start.promotion, collectionId: start.collection.id },
+    latest: {
+      id: verification.id,
+      promotion: start.promotion,
+      collectionId: start.collection.id,
+      ...(start.request === undefined ? {} : { requestId: start.request.requestId }),
+    },
   });
-  await settleStarted(world, key, start);
+  if (start.request !== undefined) await settleStarted(world, key, start.request.requestId, start.id);
   await writeBack(world, verification);
   return verification;
 }
 
-async function settleStarted(world: World, key: StageKey, start: Start): Promise<void> {
-  const { request } = start;
-  if (request === undefined) return;
-  const known = await world.ledger.readRequest(key, request.requestId);
+async function settleStarted(
+  world: World,
+  key: StageKey,
+  requestId: string,
+  verificationId: string,
+): Promise<void> {
+  const known = await world.ledger.readRequest(key, requestId);
+  // Absent while its own handler is at work on it; that one writes it.
+  if (known === undefined) return;
   await world.ledger.writeRequest(
-    settleRequest(
-      known ?? {
-        key,
-        requestId: request.requestId,
-        kind: "reverify",
-        target: request.after,
-        actor: request.actor,
-        reason: request.reason,
-        outcome: "accepted",
-        message: "",
-        createdAt: request.at,
-      },
-      { outcome: "started", verificationId: start.id, message: `verification ${start.id} started` },
-    ),
+    settleRequest(known, {
+      outcome: "started",
+      verificationId,
+      message: `verification ${verificationId} started`,
+    }),
   );
 }
 
@@ -196,5 +199,6 @@ async function startLate(
 export async function continueAfter(world: World, ended: Verification): Promise<void> {
   if (!ended.awaited) return;
   const stage = await fetchStage(world, ended.key);
-  if (stage !== undefined) await verifyStage(world, ended.key, stage, false);
+  // As if redelivered: whoever ended it may have died half way through starting its successor.
+  if (stage !== undefined) await verifyStage(world, ended.key, stage, true);
 }

@@ -54,7 +54,7 @@ export type Process = (message: Message, delivery: Delivery) => Promise<void>;
 /** Starts a bench; `engine` may be shared between benches of one file, each with a cluster name of its own. */
 export async function startBenchTop(engine: RunningEngine, cluster: string = CLUSTER): Promise<BenchTop> {
   const clock = createVirtualClock();
-  const sandbox = await startSandboxCluster({ bookmarkIntervalMs: 15 });
+  const sandbox = await startSandboxCluster({ bookmarkIntervalMs: 5 });
   const transport = createTransport({ server: sandbox.url });
   const api = createCluster(cluster, transport);
   const ledger = createLedger(engine.client, engine.table);
@@ -83,6 +83,8 @@ export async function startBenchTop(engine: RunningEngine, cluster: string = CLU
     loadOpen: async () => new Set((await ledger.listOpen(cluster)).items.map((v) => v.id)),
     reflector: { backoffBaseMs: 5, backoffCapMs: 20 },
   });
+  const kargo = createKargoActor(transport, PROJECT, clock);
+  await kargo.createProject();
   const stop = new AbortController();
   const work = forwarder.run(stop.signal);
 
@@ -154,10 +156,12 @@ export async function startBenchTop(engine: RunningEngine, cluster: string = CLU
     ledger,
     world,
     sandbox,
-    kargo: createKargoActor(transport, PROJECT, clock),
+    kargo,
     settle,
     drain,
     async quiesce() {
+      // What happens next happens later: nothing may hang on two things in one millisecond.
+      clock.advance(1_000);
       for (let quiet = false; !quiet; ) {
         await settle();
         const before = queue.accepted.length;

@@ -6,6 +6,7 @@ type Json = Record<string, unknown>;
 
 /** The parts that other people play: Kargo's promotion controller, Argo Rollouts, and somebody with kubectl. */
 export interface KargoActor {
+  createProject(): Promise<void>;
   createTemplate(name: string, spec?: Json): Promise<void>;
   createStage(name: string, options?: StageOptions): Promise<void>;
   createFreight(name: string, origin?: string): Promise<void>;
@@ -121,6 +122,14 @@ export function createKargoActor(transport: KubernetesTransport, project: string
   }
 
   return {
+    async createProject() {
+      await send("POST", "/api/v1/namespaces", {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: project },
+      });
+    },
+
     async createTemplate(
       name,
       spec = { metrics: [{ name: "probe", provider: { web: { url: "http://127.0.0.1:1" } } }] },

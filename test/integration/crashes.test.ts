@@ -25,7 +25,8 @@ async function describeOutcome(bench: BenchTop) {
   return {
     verifications: verifications.map((v) => [v.cause.kind, v.phase, v.reason, v.actor, v.run?.phase]),
     transitions: details.map((each) => each?.transitions.map((t) => t.phase)),
-    runs: runs.map((run) => [run.spec.terminate ?? false, run.status?.phase]),
+    // Names are derived from uids, so their order says nothing.
+    runs: runs.map((run) => `${run.status?.phase} terminate=${run.spec.terminate ?? false}`).sort(),
     shown: stage.status?.freightHistory?.map((item) => item.verificationHistory?.map((each) => each.phase)),
     verifiedIn: Object.hasOwn((await bench.kargo.getFreight(A)).status ?? {}, "verifiedIn"),
     requests: history.items.flatMap((e) =>
