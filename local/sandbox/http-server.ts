@@ -4,6 +4,7 @@ import { ApiError, badRequest, noSuchPath } from "./api-status.ts";
 import { describeOpenApi, discover, VERSION } from "./discovery.ts";
 import type { RequestFaults } from "./faults.ts";
 import { isRecord } from "./objects.ts";
+import { decodeProtobuf, PROTOBUF } from "./protobuf-body.ts";
 import { handleResource, internalError, type ResourceContext } from "./resource-handler.ts";
 import type { WatchHub, WatchRequest } from "./watch-hub.ts";
 
@@ -76,13 +77,13 @@ export class SandboxServer {
     try {
       checkCaller(request);
       if (fault?.kind === "respond") throw refusal(fault.status, fault.retryAfterSeconds);
-      const body = await readBody(request);
+      const contentType = (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+      const body = parseBody(contentType, await readBody(request));
       const fixed = answerFixed(method, path, body);
       if (fixed !== undefined) {
         send(response, fixed.status, fixed.text, fixed.type);
         return;
       }
-      const contentType = (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
       const accept = request.headers.accept ?? "";
       const answer = handleResource({ method, path, query, accept, contentType, body }, this.#context);
       if (fault?.kind === "lose") request.socket.destroy();
@@ -145,7 +146,7 @@ function refusal(status: number, retryAfterSeconds: number | undefined): ApiErro
   return new ApiError(status, reason, message, details);
 }
 
-async function readBody(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -159,9 +160,14 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
     }
     chunks.push(chunk);
   }
-  if (size === 0) return undefined;
+  return Buffer.concat(chunks);
+}
+
+function parseBody(contentType: string, body: Buffer): unknown {
+  if (body.length === 0) return undefined;
+  if (contentType === PROTOBUF) return decodeProtobuf(body);
   try {
-    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    return JSON.parse(body.toString("utf8"));
   } catch (error) {
     throw badRequest(`the body of the request is not JSON: ${String(error)}`);
   }

@@ -4,6 +4,7 @@ import type { ObjectStore } from "./object-store.ts";
 import { type StoredObject, serialise } from "./objects.ts";
 import { type Operations, readDeleteOptions } from "./operations.ts";
 import { choosePatch } from "./patches.ts";
+import { PROTOBUF } from "./protobuf-body.ts";
 import { formatApiVersion, type ResourceKind } from "./resources.ts";
 import { parseRoute, type Route } from "./routes.ts";
 import { formatTable, type IncludeObject } from "./tables.ts";
@@ -196,8 +197,8 @@ function readWriteOptions(query: URLSearchParams): { readonly dryRun: boolean } 
 
 function checkJson(request: ResourceRequest): void {
   const { contentType } = request;
-  if (contentType === "" || contentType === "application/json") return;
-  throw unsupportedMediaType(contentType, ["application/json"]);
+  if (["", "application/json", PROTOBUF].includes(contentType)) return;
+  throw unsupportedMediaType(contentType, ["application/json", PROTOBUF]);
 }
 
 function isTrue(text: string | null): boolean {
