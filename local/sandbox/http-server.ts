@@ -34,6 +34,9 @@ export class SandboxServer {
         response.destroy();
       });
     });
+    // Longer than clients keep idle connections, as real API servers do: Node's five seconds would break
+    // writes that are sent at just that moment, and a client must not repeat those by itself.
+    this.#server.keepAliveTimeout = 120_000;
     this.#server.on("connection", (socket) => {
       if (this.#isOut) {
         socket.destroy();

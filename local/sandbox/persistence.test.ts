@@ -104,6 +104,19 @@ describe("persistence", () => {
     await expect.poll(() => readFileSync(dataFile, "utf8")).not.toContain('"name":"a"');
   });
 
+  it("can be read at any moment, however much is written", async () => {
+    const { client } = await start();
+    let objects = 0;
+    for (let i = 0; i < 150; i++) {
+      await client.call("POST", STAGES, makeStage(`stage-${i}`));
+      const state = JSON.parse(readFileSync(dataFile, "utf8"));
+      expect(state.objects.length).toBeGreaterThanOrEqual(objects);
+      objects = state.objects.length;
+    }
+    // 150 Stages and the namespace.
+    await expect.poll(() => JSON.parse(readFileSync(dataFile, "utf8")).objects.length).toBe(151);
+  });
+
   it("leaves no temporary files behind", async () => {
     const { client } = await start();
     await client.call("POST", STAGES, makeStage("a"));

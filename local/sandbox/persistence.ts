@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import type { ObjectStore, StoreState } from "./object-store.ts";
 import { isRecord, type StoredObject, serialise } from "./objects.ts";
 
@@ -47,9 +48,10 @@ export class Persistence {
   readonly #store: ObjectStore;
   readonly #log: (message: string) => void;
   readonly #unsubscribe: () => void;
+  readonly #abort = new AbortController();
   #reserved = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  #isDirty = false;
+  #writing: Promise<void> | undefined;
 
   constructor(file: string, store: ObjectStore, log: (message: string) => void) {
     this.#file = file;
@@ -57,56 +59,62 @@ export class Persistence {
     this.#log = log;
     mkdirSync(dirname(file), { recursive: true });
     // The reservation has to be on disk before the first resourceVersion is given out.
-    this.#writeNow();
+    this.#reserve();
     this.#unsubscribe = store.subscribe(() => this.#schedule());
   }
 
   /** Writes a last time; the next run goes on with the very next resourceVersion. */
   async stop(): Promise<void> {
     this.#unsubscribe();
-    clearTimeout(this.#timer);
+    this.#abort.abort();
     await this.#writing;
     this.#replace(this.#format(this.#store.resourceVersion));
   }
 
   #schedule(): void {
-    if (this.#store.resourceVersion >= this.#reserved) this.#writeNow();
-    if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => {
-      // Cleared only when the file is written: writes never overtake each other.
-      this.#writing = this.#write().finally(() => {
-        this.#timer = undefined;
-      });
-    }, DELAY_MS);
+    if (this.#store.resourceVersion >= this.#reserved) this.#reserve();
+    this.#isDirty = true;
+    this.#writing ??= this.#writeWhileDirty();
+  }
+
+  /** One at a time: two writes of the temporary file at once would mix. */
+  async #writeWhileDirty(): Promise<void> {
+    const { signal } = this.#abort;
+    while (this.#isDirty && !signal.aborted) {
+      await setTimeout(DELAY_MS, undefined, { signal }).catch(() => undefined);
+      this.#isDirty = false;
+      if (!signal.aborted) await this.#write();
+    }
+    this.#writing = undefined;
   }
 
   async #write(): Promise<void> {
-    const written = this.#store.resourceVersion;
+    const reserved = this.#store.resourceVersion + RESERVE;
+    const before = this.#reserved;
+    const temporary = `${this.#file}.next`;
     try {
-      const reserved = written + RESERVE;
-      const temporary = `${this.#file}.new`;
       await writeFile(temporary, this.#format(reserved));
-      await rename(temporary, this.#file);
+      // A reservation made meanwhile is newer than what was just written.
+      if (this.#reserved !== before) return;
+      renameSync(temporary, this.#file);
       this.#reserved = reserved;
     } catch (error) {
-      this.#log(`sandbox: state could not be written to ${this.#file}: ${String(error)}`);
-    }
-    if (this.#store.resourceVersion !== written) {
-      this.#timer = undefined;
-      this.#schedule();
+      this.#log(`sandbox: the state could not be written to ${this.#file}: ${String(error)}`);
     }
   }
 
-  #writeNow(): void {
+  /** Writes at once. Until this is on disk no resourceVersion beyond the last reservation may be given out. */
+  #reserve(): void {
     const reserved = this.#store.resourceVersion + RESERVE;
     this.#replace(this.#format(reserved));
     this.#reserved = reserved;
   }
 
   #replace(content: string): void {
-    const temporary = `${this.#file}.now`;
+    const temporary = `${this.#file}.last`;
     writeFileSync(temporary, content);
     renameSync(temporary, this.#file);
+    rmSync(`${this.#file}.next`, { force: true });
   }
 
   #format(resourceVersion: number): string {
