@@ -1,6 +1,6 @@
 import type { ResourceKind } from "./resources.ts";
 
-export interface StatusCause {
+interface StatusCause {
   readonly reason?: string;
   readonly message?: string;
   readonly field?: string;
@@ -53,7 +53,7 @@ export class ApiError extends Error {
 }
 
 /** `stages.kargo.akuity.io`, or just `secrets` for the core group: how Status messages name a resource. */
-export function nameResource(kind: ResourceKind): string {
+function nameResource(kind: ResourceKind): string {
   return kind.group === "" ? kind.plural : `${kind.plural}.${kind.group}`;
 }
 

@@ -1,6 +1,3 @@
-/** JSON as it comes over the wire. */
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-
 export interface OwnerReference {
   apiVersion: string;
   kind: string;

@@ -201,6 +201,7 @@ describe("replay", () => {
         const known = select(store.snapshot(resource, from));
         let last = from;
         let room = blocks;
+        let isFull = false;
         const waiting: (() => void)[] = [];
         hub.open(
           { resource, matches, from, bookmarks: false, markInitialEnd: false, format: serialise },
@@ -214,8 +215,10 @@ describe("replay", () => {
               expect(known.has(key)).toBe(type !== "ADDED");
               if (type === "DELETED") known.delete(key);
               else known.set(key, serialise(object));
+              expect(isFull).toBe(false);
               room -= 1;
-              return room !== 0;
+              isFull = room === 0;
+              return !isFull;
             },
             onDrain: (resume) => waiting.push(resume),
             end: () => undefined,
@@ -223,6 +226,7 @@ describe("replay", () => {
           },
         );
         for (const one of steps.slice(0, 5)) take(store, one);
+        isFull = false;
         for (const resume of waiting.splice(0)) resume();
         hub.stop();
         expect(known).toEqual(select(store.snapshot(resource)));

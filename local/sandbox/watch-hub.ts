@@ -1,7 +1,7 @@
 import { type ApiError, type Status, tooOld } from "./api-status.ts";
 import type { StoreEvent } from "./event-log.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { type StoredObject, serialise } from "./objects.ts";
+import type { StoredObject } from "./objects.ts";
 import { formatApiVersion, type ResourceKind } from "./resources.ts";
 import type { Matches } from "./selectors.ts";
 
@@ -230,9 +230,4 @@ function typed(object: StoredObject): { apiVersion: string; kind: string } {
 
 function formatFrame(type: string, object: string): string {
   return `{"type":"${type}","object":${object}}\n`;
-}
-
-/** The plain form of an event's object. */
-export function formatPlain(object: StoredObject): string {
-  return serialise(object);
 }

@@ -65,7 +65,7 @@ function findBrokenLimit(
 }
 
 /** The phase of one metric by its measurements so far. */
-export function assessMetric(metric: Metric, result: MetricResult, terminating: boolean): RunPhase {
+function assessMetric(metric: Metric, result: MetricResult, terminating: boolean): RunPhase {
   if (isCompleted(result.phase)) return result.phase;
   const last = result.measurements?.at(-1);
   if (last === undefined) return terminating ? "Successful" : "Pending";
