@@ -1,5 +1,6 @@
-import type { StageKey } from "../domain/identity.ts";
-import { decideReverify, type Request, settleRequest } from "../domain/request.ts";
+import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
+import { deriveAnalysisRunName, deriveVerificationId, type StageKey } from "../domain/identity.ts";
+import { decideReverify, deriveRequestCause, type Request, settleRequest } from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import { buildStart, findClosedGate, findExclusion } from "../domain/start.ts";
 import {
@@ -7,9 +8,11 @@ import {
   type RequestKind,
   type RequestRecord,
   type StageRecord,
+  type Verification,
   type WaitingRequest,
 } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
+import { observeRun } from "./observe-run.ts";
 import { publishPhase } from "./record.ts";
 import { fetchStage, loadStageRecord } from "./stage-record.ts";
 import { startLatest } from "./verify-stage.ts";
@@ -63,15 +66,18 @@ async function attemptReverify(
   const target = targetId === undefined ? undefined : await world.ledger.readVerification(key, targetId);
   const decision = decideReverify(request, record, target?.verification);
   switch (decision.kind) {
-    case "refuse":
-      return refuse(world, base, decision.message);
+    case "refuse": {
+      const adopted =
+        target === undefined
+          ? undefined
+          : await adoptSuccessor(world, key, stage, request, target.verification);
+      return adopted === undefined
+        ? refuse(world, base, decision.message)
+        : settle(world, base, started(adopted.id));
+    }
     case "done":
       await publishLatest(world, key, decision.verificationId);
-      return settle(world, base, {
-        outcome: "started",
-        verificationId: decision.verificationId,
-        message: `verification ${decision.verificationId} started`,
-      });
+      return settle(world, base, started(decision.verificationId));
     case "start":
     case "wait": {
       const waiting: WaitingRequest = {
@@ -93,13 +99,37 @@ async function attemptReverify(
         return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
       }
       const verification = await startLatest(world, key, stage, record, start);
-      return settle(world, base, {
-        outcome: "started",
-        verificationId: verification.id,
-        message: `verification ${verification.id} started`,
-      });
+      return settle(world, base, started(verification.id));
     }
   }
+}
+
+/** The fate of a request that led to a verification. */
+function started(verificationId: string) {
+  return { outcome: "started", verificationId, message: `verification ${verificationId} started` } as const;
+}
+
+/**
+ * The successor that an earlier try made before it died, when another Promotion has since made the target history:
+ * its AnalysisRun exists, so the request was carried out, and refusing it now would be a lie.
+ */
+async function adoptSuccessor(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  request: Request,
+  target: Verification,
+): Promise<Verification | undefined> {
+  const cause = deriveRequestCause(request);
+  const id = deriveVerificationId(cause, stage.uid, target.collection.id);
+  const known = await world.ledger.readVerification(key, id);
+  if (known !== undefined) return known.verification;
+  const name = deriveAnalysisRunName(key.stage, id, target.collection.id);
+  const object = await world.findCluster(key.cluster).getAnalysisRun(key.project, name);
+  const run = object === undefined ? undefined : readAnalysisRun(object);
+  if (run?.identity === undefined) return undefined;
+  await observeRun(world, key, run, { phaseChanged: true, redelivered: false });
+  return (await world.ledger.readVerification(key, id))?.verification;
 }
 
 /** An earlier try may have died before the world was told of the successor. */

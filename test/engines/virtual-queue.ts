@@ -29,11 +29,23 @@ export interface VirtualQueue extends MessageQueue {
   refuse(error: Error | undefined): void;
 }
 
+/** Delivers worse than SQS promises: what is visible comes in any order, and everything comes again some time. */
+export interface Disorder {
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** The copies come at any time from now up to so many milliseconds later. */
+  readonly copiesWithinMs: number;
+}
+
 /**
  * FIFO queues in virtual time: a group's messages one after the other, none while an earlier one of the group is in
  * flight or delayed, visibility time-outs, receive counts and deduplication as SQS has them.
  */
-export function createVirtualQueue(clock: VirtualClock, defaultCluster: string): VirtualQueue {
+export function createVirtualQueue(
+  clock: VirtualClock,
+  defaultCluster: string,
+  disorder?: Disorder,
+): VirtualQueue {
   const entries: Entry[] = [];
   const deadLetters: (DeadLetter & { kind: MessageKind })[] = [];
   const accepted: { kind: MessageKind; message: Message }[] = [];
@@ -43,10 +55,17 @@ export function createVirtualQueue(clock: VirtualClock, defaultCluster: string):
 
   function push(kind: MessageKind, body: string, group: string): void {
     entries.push({ kind, id: `m-${++sequence}`, group, body, receives: 0, visibleAt: 0 });
+    if (disorder === undefined) return;
+    const visibleAt = clock.now() + disorder.random() * disorder.copiesWithinMs;
+    entries.push({ kind, id: `m-${++sequence}`, group, body, receives: 0, visibleAt });
   }
 
   function take(kind: MessageKind): Entry[] {
     const now = clock.now();
+    if (disorder !== undefined) {
+      const visible = entries.filter((entry) => entry.kind === kind && entry.visibleAt <= now);
+      return visible.length === 0 ? [] : visible.splice(Math.floor(disorder.random() * visible.length), 1);
+    }
     const blocked = new Set<string>();
     const batch: Entry[] = [];
     for (const entry of entries) {

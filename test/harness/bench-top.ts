@@ -17,7 +17,7 @@ import { systemClock } from "../../shared/runtime/clock.ts";
 import { silentLog, silentMeter } from "../../shared/runtime/telemetry.ts";
 import { DYNAMODB_ENGINES, type RunningEngine } from "../engines/dynamodb-engines.ts";
 import { createVirtualClock, type VirtualClock } from "../engines/virtual-clock.ts";
-import { createVirtualQueue, type VirtualQueue } from "../engines/virtual-queue.ts";
+import { createVirtualQueue, type Disorder, type VirtualQueue } from "../engines/virtual-queue.ts";
 import { createKargoActor, type KargoActor } from "./kargo-actor.ts";
 
 export const CLUSTER = "harbour";
@@ -52,13 +52,17 @@ export interface BenchTop {
 export type Process = (message: Message, delivery: Delivery) => Promise<void>;
 
 /** Starts a bench; `engine` may be shared between benches of one file, each with a cluster name of its own. */
-export async function startBenchTop(engine: RunningEngine, cluster: string = CLUSTER): Promise<BenchTop> {
+export async function startBenchTop(
+  engine: RunningEngine,
+  cluster: string = CLUSTER,
+  disorder?: Disorder,
+): Promise<BenchTop> {
   const clock = createVirtualClock();
   const sandbox = await startSandboxCluster({ bookmarkIntervalMs: 5 });
   const transport = createTransport({ server: sandbox.url });
   const api = createCluster(cluster, transport);
   const ledger = createLedger(engine.client, engine.table);
-  const queue = createVirtualQueue(clock, cluster);
+  const queue = createVirtualQueue(clock, cluster, disorder);
   const world: World = {
     ledger,
     clock,
