@@ -1,121 +1,31 @@
-import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
-import { createForwarder } from "../../functions/forwarder/forwarder.ts";
 import { type SandboxCluster, startSandboxCluster } from "../../local/sandbox/sandbox-cluster.ts";
-import { createCluster } from "../../shared/cluster/cluster.ts";
 import { createTransport } from "../../shared/cluster/https-transport.ts";
-import { Fault } from "../../shared/domain/fault.ts";
-import type { StageKey } from "../../shared/domain/identity.ts";
-import type { Verification } from "../../shared/domain/verification.ts";
-import { createLedger, type Ledger } from "../../shared/ledger/ledger.ts";
-import { MESSAGE_KINDS, type Message, type MessageKind } from "../../shared/messages/schema.ts";
-import { handleAbort, handleReverify, handleVerify } from "../../shared/operations/message.ts";
-import { type SweepReport, sweepCluster } from "../../shared/operations/sweep.ts";
-import type { World } from "../../shared/operations/world.ts";
-import { MESSAGE_BACKOFF } from "../../shared/runtime/backoff.ts";
-import { createBatchHandler, type Delivery } from "../../shared/runtime/batch.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
-import { silentLog, silentMeter } from "../../shared/runtime/telemetry.ts";
 import { DYNAMODB_ENGINES, type RunningEngine } from "../engines/dynamodb-engines.ts";
-import { createVirtualClock, type VirtualClock } from "../engines/virtual-clock.ts";
-import { createVirtualQueue, type Disorder, type VirtualQueue } from "../engines/virtual-queue.ts";
-import { createKargoActor, type KargoActor } from "./kargo-actor.ts";
+import type { Disorder } from "../engines/virtual-queue.ts";
+import { assembleWorkbench, type Workbench } from "./workbench.ts";
 
-export const CLUSTER = "harbour";
-export const PROJECT = "lighthouse";
-
-/**
- * The whole product on a bench: the real forwarder, operations and ledger against the sandbox API server and a
- * DynamoDB engine. Only the queue is a model, in virtual time, so that a test decides what is delivered when.
- */
-export interface BenchTop {
-  readonly clock: VirtualClock;
-  readonly queue: VirtualQueue;
-  readonly ledger: Ledger;
-  readonly world: World;
+/** A workbench with the sandbox API server under it, where a test can know when everything is quiet. */
+export interface BenchTop extends Workbench {
   readonly sandbox: SandboxCluster;
-  readonly kargo: KargoActor;
   /** Waits until the forwarder has seen all that happened in the cluster so far. */
   settle(): Promise<void>;
-  /** Delivers until nothing is left, going on in time over what is delayed; at most `maxMs` of virtual time. */
-  drain(maxMs?: number): Promise<void>;
   /** Settles and drains until both are quiet. */
   quiesce(): Promise<void>;
-  sweep(): Promise<SweepReport>;
-  /** A Stage's verifications, oldest first. */
-  verifications(stage: string): Promise<Verification[]>;
-  key(stage: string): StageKey;
-  /** Replaces what handles messages, to break it on purpose. */
-  wrap(kind: MessageKind, wrapper: (process: Process) => Process): void;
-  stop(): Promise<void>;
 }
-
-export type Process = (message: Message, delivery: Delivery) => Promise<void>;
 
 /** Starts a bench; `engine` may be shared between benches of one file, each with a cluster name of its own. */
 export async function startBenchTop(
   engine: RunningEngine,
-  cluster: string = CLUSTER,
+  cluster: string,
   disorder?: Disorder,
 ): Promise<BenchTop> {
-  const clock = createVirtualClock();
+  // Bookmarks in quick succession tell the forwarder that nothing more has happened.
   const sandbox = await startSandboxCluster({ bookmarkIntervalMs: 5 });
   const transport = createTransport({ server: sandbox.url });
-  const api = createCluster(cluster, transport);
-  const ledger = createLedger(engine.client, engine.table);
-  const queue = createVirtualQueue(clock, cluster, disorder);
-  const world: World = {
-    ledger,
-    clock,
-    log: silentLog,
-    meter: silentMeter,
-    findCluster(name) {
-      if (name === cluster) return api;
-      throw new Fault(
-        "Invalid",
-        `data.cluster: ${name} is none of this installation's clusters (${cluster})`,
-      );
-    },
-  };
-  const forwarder = createForwarder({
-    cluster,
-    transport,
-    queue,
-    clock: systemClock,
-    random: Math.random,
-    log: silentLog,
-    meter: silentMeter,
-    loadOpen: async () => new Set((await ledger.listOpen(cluster)).items.map((v) => v.id)),
-    reflector: { backoffBaseMs: 5, backoffCapMs: 20 },
-  });
-  const kargo = createKargoActor(transport, PROJECT, clock);
-  await kargo.createProject();
-  const stop = new AbortController();
-  const work = forwarder.run(stop.signal);
-
-  const keyOf = (message: Message): StageKey => {
-    const { cluster: named = cluster, project, stage } = message.data;
-    return { cluster: named, project, stage };
-  };
-  const processes: Record<MessageKind, Process> = {
-    verify: (message, delivery) => handleVerify(world, keyOf(message), message, delivery),
-    reverify: (message) => handleReverify(world, keyOf(message), message),
-    abort: (message) => handleAbort(world, keyOf(message), message),
-  };
-  const handlers = Object.fromEntries(
-    MESSAGE_KINDS.map((kind) => [
-      kind,
-      createBatchHandler({
-        kind,
-        process: (message, delivery) => processes[kind](message, delivery),
-        queue,
-        log: silentLog,
-        meter: silentMeter,
-        backoff: MESSAGE_BACKOFF,
-        maxReceives: 20,
-        random: () => 0.5,
-      }),
-    ]),
-  ) as Record<MessageKind, (event: SQSEvent) => Promise<SQSBatchResponse>>;
+  const bench = assembleWorkbench({ engine, cluster, transport, others: transport, disorder });
+  const { clock, forwarder, queue } = bench;
+  await bench.kargo.createProject();
 
   async function settle(): Promise<void> {
     const target = BigInt(sandbox.store.stats().resourceVersion);
@@ -130,64 +40,23 @@ export async function startBenchTop(
     }
   }
 
-  async function deliverAll(): Promise<boolean> {
-    let any = false;
-    for (let more = true; more; ) {
-      more = false;
-      for (const kind of MESSAGE_KINDS) {
-        while (await queue.deliver(kind, handlers[kind])) {
-          more = true;
-          any = true;
-        }
-      }
-    }
-    return any;
-  }
-
-  async function drain(maxMs = 3_600_000): Promise<void> {
-    const end = clock.now() + maxMs;
-    for (;;) {
-      await deliverAll();
-      const next = queue.nextVisibleAt();
-      if (next === undefined || next > end) return;
-      clock.advance(Math.max(1, next - clock.now()));
-    }
-  }
-
   return {
-    clock,
-    queue,
-    ledger,
-    world,
+    ...bench,
     sandbox,
-    kargo,
     settle,
-    drain,
     async quiesce() {
       // What happens next happens later: nothing may hang on two things in one millisecond.
       clock.advance(1_000);
       for (let quiet = false; !quiet; ) {
         await settle();
         const before = queue.accepted.length;
-        await drain();
+        await bench.drain();
         await settle();
         quiet = queue.nextVisibleAt() === undefined && queue.accepted.length === before;
       }
     },
-    sweep: () => sweepCluster(world, cluster),
-    async verifications(stage) {
-      const page = await ledger.listHistory({ cluster, project: PROJECT, stage }, { limit: 1000 });
-      return page.items
-        .flatMap((entry) => (entry.kind === "verification" ? [entry.verification] : []))
-        .sort((a, b) => a.createdAt - b.createdAt);
-    },
-    key: (stage) => ({ cluster, project: PROJECT, stage }),
-    wrap(kind, wrapper) {
-      processes[kind] = wrapper(processes[kind]);
-    },
     async stop() {
-      stop.abort();
-      await work;
+      await bench.stop();
       transport.close();
       await sandbox.stop();
     },

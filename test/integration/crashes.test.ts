@@ -4,7 +4,8 @@ import type { MessageKind } from "../../shared/messages/schema.ts";
 import { handleAbort, handleReverify, handleVerify } from "../../shared/operations/message.ts";
 import { type CrashPlan, createCrashPoints } from "../engines/crash-points.ts";
 import type { RunningEngine } from "../engines/dynamodb-engines.ts";
-import { type BenchTop, PROJECT, startBenchTop, startEngine } from "../harness/bench-top.ts";
+import { type BenchTop, startBenchTop, startEngine } from "../harness/bench-top.ts";
+import { PROJECT } from "../harness/workbench.ts";
 
 const A = "a".repeat(40);
 

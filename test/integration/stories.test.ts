@@ -4,8 +4,9 @@ import { isTerminal } from "../../shared/domain/phase.ts";
 import { buildMessage } from "../../shared/messages/codec.ts";
 import type { MessageData, MessageKind } from "../../shared/messages/schema.ts";
 import type { RunningEngine } from "../engines/dynamodb-engines.ts";
-import { type BenchTop, PROJECT, startBenchTop, startEngine } from "../harness/bench-top.ts";
+import { type BenchTop, startBenchTop, startEngine } from "../harness/bench-top.ts";
 import type { HistoryItem } from "../harness/kargo-actor.ts";
+import { PROJECT } from "../harness/workbench.ts";
 
 const A = "a".repeat(40);
 const B = "b".repeat(40);
