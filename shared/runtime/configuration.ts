@@ -19,6 +19,8 @@ const clusterSchema = z.strictObject({
   tokenFile: z.optional(z.string()),
   clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
   insecureSkipTlsVerify: z.optional(z.boolean()),
+  /** The name to expect in the server's certificate when it is not the address. */
+  tlsServerName: z.optional(z.string()),
 });
 
 export type ClusterSettings = z.infer<typeof clusterSchema>;
@@ -110,12 +112,13 @@ const TOKEN_FILE_AGE_MS = 60_000;
 
 /** How to reach a configured cluster. */
 export function toClusterAccess(settings: ClusterSettings): ClusterAccess {
-  const { server, ca, clientCertificate, insecureSkipTlsVerify } = settings;
+  const { server, ca, clientCertificate, insecureSkipTlsVerify, tlsServerName } = settings;
   return {
     server,
     ...(ca === undefined ? {} : { ca }),
     ...(clientCertificate === undefined ? {} : { clientCertificate }),
     ...(insecureSkipTlsVerify === undefined ? {} : { insecureSkipTlsVerify }),
+    ...(tlsServerName === undefined ? {} : { tlsServerName }),
     ...readToken(settings),
   };
 }
