@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import en from "zod/v4/locales/en.js";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 
@@ -6,6 +7,9 @@ import type { StageSnapshot } from "../domain/stage.ts";
  * The message contract: CloudEvents 1.0 as JSON in the SQS body. The only definition there is: it validates,
  * its types are the messages' types, and docs/messages.schema.json comes from it.
  */
+
+// The small build of zod knows no language of its own, and "Invalid input" helps nobody.
+z.config(en());
 
 const text = (max: number) => z.string().check(z.minLength(1), z.maxLength(max));
 const loose = (max: number) => z.string().check(z.maxLength(max));
@@ -141,7 +145,8 @@ const analysisRunSnapshot = z.object({
   phaseChanged: z.optional(z.boolean()),
 });
 
-const data = z.object({
+// Strict: a misspelt `verificationId` must not turn a request about one verification into one about another.
+const data = z.strictObject({
   cluster: z.optional(label),
   project: label,
   stage: subdomain,
