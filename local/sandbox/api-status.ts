@@ -24,7 +24,8 @@ export interface Status {
   readonly message?: string;
   readonly reason?: string;
   readonly details?: StatusDetails;
-  readonly code: number;
+  /** Left out of a deletion's Success. */
+  readonly code?: number;
 }
 
 /** A refusal with the Status that says so; the HTTP status is `status.code`. */
@@ -71,9 +72,9 @@ export function notFound(kind: ResourceKind, name: string): ApiError {
   });
 }
 
-/** No such path: a kind, version or subresource that is not served. */
-export function noSuchPath(): ApiError {
-  return new ApiError(404, "NotFound", "the server could not find the requested resource", { details: {} });
+/** No such path: a kind or version that is not served. Its answer is the plain text that Go's server has. */
+export class NoSuchPath extends Error {
+  override readonly name = "NoSuchPath";
 }
 
 export function alreadyExists(kind: ResourceKind, name: string): ApiError {
@@ -127,10 +128,10 @@ export function invalid(kind: ResourceKind, name: string, errors: readonly Field
   });
 }
 
-/** A JSON patch that cannot be applied, a failing `test` included: 422 with the cause in the details. */
-export function patchRejected(cause: string): ApiError {
+/** A JSON patch that cannot be applied, a failing `test` included. A real API server does not say why either. */
+export function patchRejected(): ApiError {
   return new ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {
-    details: { causes: [{ reason: "UnexpectedServerResponse", message: cause }] },
+    details: {},
   });
 }
 
@@ -151,7 +152,7 @@ export function continueExpired(next: string): ApiError {
 
 /** 504 for a read at a resourceVersion that lies in the future. */
 export function tooLarge(wanted: number, current: number): ApiError {
-  return new ApiError(504, "Timeout", `Too large resource version: ${wanted}, current: ${current}`, {
+  return new ApiError(504, "Timeout", `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
     details: {
       causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
       retryAfterSeconds: 1,
@@ -183,6 +184,5 @@ export function deleted(kind: ResourceKind, name: string, uid: string): Status {
     metadata: {},
     status: "Success",
     details: { ...detailsOf(kind, name), uid },
-    code: 200,
   };
 }

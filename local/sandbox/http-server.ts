@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { ApiError, badRequest, noSuchPath } from "./api-status.ts";
+import { ApiError, badRequest, NoSuchPath } from "./api-status.ts";
 import { describeOpenApi, discover, VERSION } from "./discovery.ts";
 import type { RequestFaults } from "./faults.ts";
 import { isRecord } from "./objects.ts";
@@ -98,6 +98,10 @@ export class SandboxServer {
   }
 
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    if (error instanceof NoSuchPath) {
+      send(response, 404, "404 page not found\n", "text/plain; charset=utf-8");
+      return;
+    }
     if (!(error instanceof ApiError)) {
       this.#context.log(`sandbox: ${request.method} ${request.url}: ${String(error)}`);
     }
@@ -106,7 +110,7 @@ export class SandboxServer {
     if (retryAfter !== undefined) response.setHeader("Retry-After", String(retryAfter));
     // A body that was not read to its end leaves the connection unusable.
     if (!request.complete) response.setHeader("Connection", "close");
-    send(response, status.code, JSON.stringify(status));
+    send(response, status.code ?? 500, JSON.stringify(status));
   }
 
   #stream(response: ServerResponse, watch: WatchRequest, timeoutSeconds = WATCH_SECONDS): void {
@@ -190,7 +194,7 @@ function answerFixed(method: string, path: string, body: unknown): FixedAnswer |
   if (method === "GET" && path === "/version") return { status: 200, text: JSON.stringify(VERSION) };
   if (path.startsWith("/openapi")) {
     const document = describeOpenApi(path);
-    if (document === undefined) throw noSuchPath();
+    if (document === undefined) throw new NoSuchPath();
     return { status: 200, text: JSON.stringify(document) };
   }
   if (method === "POST" && path === "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews") {

@@ -62,7 +62,10 @@ export class Operations {
     if (this.#store.get(resource, formatKey(namespace, name)) !== undefined) {
       throw alreadyExists(resource, name);
     }
-    if (options.dryRun) return object;
+    if (options.dryRun) {
+      const { resourceVersion: _, ...metadata } = object.metadata;
+      return { ...object, metadata } as StoredObject;
+    }
     const stored = this.#store.put(resource, object);
     // Kargo's webhook makes the Namespace of a Project before the create call returns.
     if (resource === PROJECT) this.#ensureProjectNamespace(stored);
@@ -92,18 +95,15 @@ export class Operations {
   delete(target: Target, options: DeleteOptions): StoredObject | Status {
     const current = this.get(target);
     const { uid, resourceVersion } = current.metadata;
-    if (options.uid !== undefined && options.uid !== uid) {
+    for (const [what, wanted, found] of [
+      ["UID", options.uid, uid],
+      ["ResourceVersion", options.resourceVersion, resourceVersion],
+    ] as const) {
+      if (wanted === undefined || wanted === found) continue;
       throw conflict(
         target.resource,
         target.name,
-        `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${uid}`,
-      );
-    }
-    if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
-      throw conflict(
-        target.resource,
-        target.name,
-        `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`,
+        `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been deleted and then recreated`,
       );
     }
     if (options.dryRun) return deleted(target.resource, target.name, uid);

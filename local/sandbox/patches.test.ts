@@ -69,7 +69,7 @@ describe("JSON patch", () => {
     ["removing what is not there", [{ op: "remove", path: "/b" }], 422],
     ["replacing what is not there", [{ op: "replace", path: "/b", value: 1 }], 422],
     ["adding below what is not there", [{ op: "add", path: "/b/c", value: 1 }], 422],
-    ["an unknown operation", [{ op: "append", path: "/a" }], 400],
+    ["an unknown operation", [{ op: "append", path: "/a" }], 422],
     ["no list", { op: "remove", path: "/a" }, 400],
   ])("refuses %s", (_, patch, code) => {
     expect(codeOf(() => applyJsonPatch({ a: 1 }, patch))).toBe(code);

@@ -1,4 +1,11 @@
-import { ApiError, badRequest, methodNotAllowed, tooOld, unsupportedMediaType } from "./api-status.ts";
+import {
+  ApiError,
+  badRequest,
+  methodNotAllowed,
+  NoSuchPath,
+  tooOld,
+  unsupportedMediaType,
+} from "./api-status.ts";
 import { createFilter, list, type Page, readResourceVersion } from "./listing.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { type StoredObject, serialise } from "./objects.ts";
@@ -49,7 +56,7 @@ function handleCollection(request: ResourceRequest, route: Route, context: Resou
       if (isTrue(query.get("watch"))) return openWatch(request, route, context);
       return { status: 200, text: formatList(request, resource, list(context.store, listRequest), context) };
     case "POST": {
-      if (resource.namespaced && namespace === "") throw methodNotAllowed();
+      if (resource.namespaced && namespace === "") throw new NoSuchPath();
       checkJson(request);
       const made = context.operations.create({ resource, namespace }, request.body, readWriteOptions(query));
       return { status: 201, text: formatObject(request, resource, made, context) };
@@ -60,6 +67,9 @@ function handleCollection(request: ResourceRequest, route: Route, context: Resou
       const page = { items, resourceVersion: context.store.resourceVersion };
       return { status: 200, text: formatList(request, resource, page, context) };
     }
+    case "PUT":
+    case "PATCH":
+      throw badRequest("name must be provided");
     default:
       throw methodNotAllowed();
   }

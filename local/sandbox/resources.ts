@@ -22,8 +22,6 @@ export interface ResourceKind {
   readonly custom: boolean;
   /** Shown between NAME and AGE. */
   readonly columns: readonly Column[];
-  /** Fields that an object of this kind cannot be without. */
-  readonly required: readonly (readonly string[])[];
   /** Field selectors beside `metadata.name` and `metadata.namespace`. */
   readonly selectableFields: readonly string[];
 }
@@ -37,7 +35,6 @@ function define(definition: Definition): ResourceKind {
     statusSubresource: false,
     custom: definition.group.includes(".") && !definition.group.endsWith(".k8s.io"),
     columns: [],
-    required: [],
     selectableFields: [],
     ...definition,
   };
@@ -108,7 +105,6 @@ export const RESOURCES: readonly ResourceKind[] = [
     plural: "events",
     shortNames: ["ev"],
     namespaced: true,
-    required: [["involvedObject"]],
     selectableFields: [
       "involvedObject.apiVersion",
       "involvedObject.fieldPath",
@@ -134,7 +130,6 @@ export const RESOURCES: readonly ResourceKind[] = [
   kargo("Project", "projects", { namespaced: false }),
   kargo("Stage", "stages", {
     namespaced: true,
-    required: [["spec", "requestedFreight"]],
     columns: [
       { name: "Shard", path: ["spec", "shard"] },
       { name: "Current Freight", path: ["status", "freightSummary"] },
@@ -146,9 +141,8 @@ export const RESOURCES: readonly ResourceKind[] = [
   }),
   kargo("Freight", "freights", {
     namespaced: true,
-    required: [["origin"]],
     columns: [
-      { name: "Alias", path: ["alias"] },
+      { name: "Alias", path: ["metadata", "labels", "kargo.akuity.io/alias"] },
       { name: "Origin (kind)", path: ["origin", "kind"] },
       { name: "Origin (name)", path: ["origin", "name"] },
     ],
@@ -156,10 +150,6 @@ export const RESOURCES: readonly ResourceKind[] = [
   kargo("Promotion", "promotions", {
     shortNames: ["promo", "promos"],
     namespaced: true,
-    required: [
-      ["spec", "stage"],
-      ["spec", "freight"],
-    ],
     columns: [
       { name: "Stage", path: ["spec", "stage"] },
       { name: "Freight", path: ["spec", "freight"] },
@@ -168,29 +158,24 @@ export const RESOURCES: readonly ResourceKind[] = [
   }),
   kargo("Warehouse", "warehouses", {
     namespaced: true,
-    required: [["spec"]],
     columns: [{ name: "Shard", path: ["spec", "shard"] }],
   }),
   argo("AnalysisRun", "analysisruns", {
     shortNames: ["ar"],
     namespaced: true,
-    required: [["spec"]],
     columns: [{ name: "Status", path: ["status", "phase"] }],
   }),
   argo("AnalysisTemplate", "analysistemplates", {
     shortNames: ["at"],
     namespaced: true,
-    required: [["spec"]],
   }),
   argo("ClusterAnalysisTemplate", "clusteranalysistemplates", {
     shortNames: ["cat"],
     namespaced: false,
-    required: [["spec"]],
   }),
   argo("Application", "applications", {
     shortNames: ["app", "apps"],
     namespaced: true,
-    required: [["spec"]],
     columns: [
       { name: "Sync Status", path: ["status", "sync", "status"] },
       { name: "Health Status", path: ["status", "health", "status"] },
@@ -227,6 +212,7 @@ function expectKind(apiVersion: string, kind: string): ResourceKind {
 }
 
 export const NAMESPACE = expectKind("v1", "Namespace");
+export const CONFIG_MAP = expectKind("v1", "ConfigMap");
 export const SECRET = expectKind("v1", "Secret");
 export const EVENT = expectKind("v1", "Event");
 export const PROJECT = expectKind("kargo.akuity.io/v1alpha1", "Project");

@@ -1,4 +1,4 @@
-import { noSuchPath } from "./api-status.ts";
+import { NoSuchPath, notFound } from "./api-status.ts";
 import { findResource, type ResourceKind } from "./resources.ts";
 
 /** What a resource path means. */
@@ -19,7 +19,7 @@ export interface Route {
 export function parseRoute(path: string): Route {
   const parts = path.split("/").slice(1).map(decode);
   const isCore = parts[0] === "api";
-  if (!isCore && parts[0] !== "apis") throw noSuchPath();
+  if (!isCore && parts[0] !== "apis") throw new NoSuchPath();
   const [group, version, rest] = isCore
     ? ["", parts[1] ?? "", parts.slice(2)]
     : [parts[1] ?? "", parts[2] ?? "", parts.slice(3)];
@@ -29,10 +29,10 @@ export function parseRoute(path: string): Route {
     ? [rest[1] ?? "", rest.slice(2)]
     : ["", rest];
   const resource = findResource(group, version, plural);
-  if (resource === undefined || more.length > 0) throw noSuchPath();
-  if (scoped !== resource.namespaced && (scoped || name !== undefined)) throw noSuchPath();
+  if (resource === undefined || more.length > 0) throw new NoSuchPath();
+  if (scoped !== resource.namespaced && (scoped || name !== undefined)) throw new NoSuchPath();
   if (subresource !== undefined && (subresource !== "status" || !resource.statusSubresource)) {
-    throw noSuchPath();
+    throw notFound(resource, name ?? "");
   }
   return { resource, namespace, name: name === "" ? undefined : name, subresource: subresource && "status" };
 }
@@ -41,6 +41,6 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw noSuchPath();
+    throw new NoSuchPath();
   }
 }

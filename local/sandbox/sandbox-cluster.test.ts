@@ -86,7 +86,13 @@ describe("create", () => {
       "Invalid",
     ],
     ["no requested Freight", { ...makeStage("dev"), spec: {} }, 422, "Invalid"],
-    ["another kind", { ...makeStage("dev"), kind: "Freight" }, 400, "BadRequest"],
+    ["another kind", { ...makeStage("dev"), kind: "Freight" }, 422, "Invalid"],
+    [
+      "an empty list of requested Freight",
+      { ...makeStage("dev"), spec: { requestedFreight: [] } },
+      422,
+      "Invalid",
+    ],
     ["another apiVersion", { ...makeStage("dev"), apiVersion: "v1" }, 400, "BadRequest"],
     ["no kind", { ...makeStage("dev"), kind: undefined }, 400, "BadRequest"],
     ["another namespace", makeStage("dev", { namespace: "shop" }), 400, "BadRequest"],
@@ -128,15 +134,30 @@ describe("create", () => {
     expect(body).not.toHaveProperty("stringData");
   });
 
-  it("answers 413 to a body over 3 MB and etcd's refusal to an object over 1.5 MB", async () => {
-    const big = makeConfigMap("big");
-    const large = await client.call("POST", CONFIG_MAPS, { ...big, data: { a: "x".repeat(1_600_000) } });
+  it("answers 413 to a body over 3 MB, etcd's refusal to a run over 1.5 MB, 422 to a ConfigMap over 1 MiB", async () => {
+    const data = (size: number): unknown => ({ ...makeConfigMap("big"), data: { a: "x".repeat(size) } });
+    expect((await client.call("POST", CONFIG_MAPS, data(3_200_000))).status).toBe(413);
+    expect((await client.call("POST", CONFIG_MAPS, data(1_048_577))).status).toBe(422);
+    expect((await client.call("POST", CONFIG_MAPS, data(1_048_576))).status).toBe(201);
+    await client.call("POST", RUNS, makeRun("run"));
+    const status = { phase: "Running", message: "x".repeat(1_600_000) };
+    const large = await client.call("PATCH", `${RUNS}/run`, { status });
     expect([large.status, readPath(large.body, ["message"])]).toEqual([
       500,
       "etcdserver: request is too large",
     ]);
-    const huge = await client.call("POST", CONFIG_MAPS, { ...big, data: { a: "x".repeat(3_200_000) } });
-    expect(huge.status).toBe(413);
+  });
+
+  it("takes an Event only beside what it is about", async () => {
+    const event = (namespace: string): unknown => ({
+      metadata: { generateName: "dev." },
+      involvedObject: { kind: "Freight", name: "one", namespace },
+    });
+    const statusOf = async (place: string, about: string): Promise<number> =>
+      (await client.call("POST", `/api/v1/namespaces/${place}/events`, event(about))).status;
+    expect(await statusOf("default", "default")).toBe(201);
+    expect(await statusOf("default", "shop")).toBe(422);
+    expect(await statusOf("default", "")).toBe(201);
   });
 });
 
@@ -197,6 +218,21 @@ describe("update", () => {
     const { body: before } = await client.call("POST", STAGES, makeStage("dev"));
     const { body: after } = await client.call("PUT", `${STAGES}/dev`, before);
     expect(after).toEqual(before);
+  });
+
+  it("refuses a status that the CRD does not allow, and names the field", async () => {
+    await client.call("POST", STAGES, makeStage("dev"));
+    const analysisRun = { namespace: "default", name: "run" };
+    const write = (reference: object) =>
+      client.call("PATCH", `${STAGES}/dev/status`, {
+        status: { freightHistory: [{ id: "x", verificationHistory: [{ id: "1", analysisRun: reference }] }] },
+      });
+    const refused = await write(analysisRun);
+    expect([refused.status, reasonOf(refused.body)]).toEqual([422, "Invalid"]);
+    expect(readPath(refused.body, ["message"])).toContain(
+      "status.freightHistory[0].verificationHistory[0].analysisRun.phase: Required value",
+    );
+    expect((await write({ ...analysisRun, phase: "" })).status).toBe(200);
   });
 
   it("has no /status where the CRD has none", async () => {
@@ -351,11 +387,11 @@ describe("what is not served", () => {
     expect((await client.call(method, path)).status).toBe(404);
   });
 
-  it("answers 405 to a verb that a path does not have", async () => {
-    expect((await client.call("PUT", STAGES, makeStage("dev"))).status).toBe(405);
-    expect(
-      (await client.call("POST", "/apis/kargo.akuity.io/v1alpha1/stages", makeStage("dev"))).status,
-    ).toBe(405);
+  it("answers as a real one to verbs that a path does not have", async () => {
+    expect((await client.call("PUT", STAGES, makeStage("dev"))).status).toBe(400);
+    expect((await client.call("DELETE", `${STAGES}/dev/status`)).status).toBe(405);
+    const everywhere = "/apis/kargo.akuity.io/v1alpha1/stages";
+    expect((await client.call("POST", everywhere, makeStage("dev"))).status).toBe(404);
   });
 });
 

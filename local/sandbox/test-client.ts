@@ -89,7 +89,7 @@ export function makeStage(name: string, metadata: Record<string, unknown> = {}):
     apiVersion: "kargo.akuity.io/v1alpha1",
     kind: "Stage",
     metadata: { name, ...metadata },
-    spec: { requestedFreight: [{ origin: { kind: "Warehouse", name: "base" } }] },
+    spec: { requestedFreight: [{ origin: { kind: "Warehouse", name: "base" }, sources: { direct: true } }] },
   };
 }
 

@@ -1,12 +1,15 @@
 import type { FieldError } from "./api-status.ts";
 import { isRecord, readPath } from "./objects.ts";
-import { NAMESPACE, type ResourceKind } from "./resources.ts";
+import { CONFIG_MAP, EVENT, NAMESPACE, type ResourceKind, SECRET } from "./resources.ts";
+import { checkSchema } from "./schema-rules.ts";
 
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 const KEY_NAME = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 const MAX_ANNOTATIONS = 262_144;
+/** What a ConfigMap or Secret may hold. */
+const MAX_DATA = 1_048_576;
 
 /** What is wrong with an object, the kind's required fields included; empty when nothing is. */
 export function validate(resource: ResourceKind, object: Readonly<Record<string, unknown>>): FieldError[] {
@@ -30,13 +33,36 @@ export function validate(resource: ResourceKind, object: Readonly<Record<string,
   }
   errors.push(...validateLabels(metadata.labels), ...validateAnnotations(metadata.annotations));
   errors.push(...validateOwners(metadata.ownerReferences));
-  for (const path of resource.required) {
-    const value = readPath(object, path);
-    if (value === undefined || value === null) {
-      errors.push({ field: path.join("."), reason: "FieldValueRequired", message: "Required value" });
+  if (resource.custom) errors.push(...checkSchema(resource.kind, object));
+  if (resource === EVENT) errors.push(...validateEvent(object, metadata.namespace));
+  if (resource === CONFIG_MAP || resource === SECRET) errors.push(...validateSize(resource, object));
+  return errors;
+}
+
+/** Events about cluster-scoped objects lie in `default`, all others beside what they are about. */
+function validateEvent(object: Readonly<Record<string, unknown>>, namespace: unknown): FieldError[] {
+  const about = readPath(object, ["involvedObject", "namespace"]) ?? "";
+  if (about === namespace || (about === "" && namespace === "default")) return [];
+  return [
+    {
+      field: "involvedObject.namespace",
+      reason: "FieldValueInvalid",
+      message: `Invalid value: ${JSON.stringify(about)}: does not match event.namespace`,
+    },
+  ];
+}
+
+function validateSize(resource: ResourceKind, object: Readonly<Record<string, unknown>>): FieldError[] {
+  let size = 0;
+  for (const field of ["data", "binaryData"]) {
+    for (const value of Object.values(isRecord(object[field]) ? object[field] : {})) {
+      const isBase64 = resource === SECRET || field === "binaryData";
+      size += Buffer.byteLength(String(value), isBase64 ? "base64" : "utf8");
     }
   }
-  return errors;
+  if (size <= MAX_DATA) return [];
+  const message = `Too long: may not be more than ${MAX_DATA} bytes`;
+  return [{ field: resource === SECRET ? "data" : "[]", reason: "FieldValueTooLong", message }];
 }
 
 function isQualifiedKey(key: string): boolean {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { ApiError, badRequest, conflict, invalid, STALE_OBJECT } from "./api-status.ts";
+import { ApiError, badRequest, conflict, type FieldError, invalid, STALE_OBJECT } from "./api-status.ts";
 import { formatTime, isRecord, type ObjectMeta, readPath, type StoredObject, serialise } from "./objects.ts";
 import { formatApiVersion, NAMESPACE, type ResourceKind, SECRET } from "./resources.ts";
 import { validate } from "./validation.ts";
@@ -111,6 +111,7 @@ function checkPreconditions(
   }
   const givenUid = metadata.uid;
   if (givenUid !== undefined && givenUid !== "" && givenUid !== uid) {
+    if (request.unconditional) throw invalid(resource, name, [immutable("metadata.uid", givenUid)]);
     throw conflict(
       resource,
       name,
@@ -124,11 +125,16 @@ function checkPreconditions(
       {
         field: "metadata.resourceVersion",
         reason: "FieldValueInvalid",
-        message: "Invalid value: 0x0: must be specified for an update",
+        message: "Invalid value: 0: must be specified for an update",
       },
     ]);
   }
   if (version !== resourceVersion) throw conflict(resource, name, STALE_OBJECT);
+}
+
+function immutable(field: string, value: unknown): FieldError {
+  const message = `Invalid value: ${JSON.stringify(value)}: field is immutable`;
+  return { field, reason: "FieldValueInvalid", message };
 }
 
 /** Custom resources keep everything but the status: metadata sent to `/status` is ignored. */
@@ -196,15 +202,33 @@ function checkShape(resource: ResourceKind, body: unknown): Record<string, unkno
   if (resource.custom && (missing(kind) || missing(apiVersion))) {
     throw badRequest(`Object '${missing(kind) ? "Kind" : "apiVersion"}' is missing in the request's body`);
   }
-  if ((!missing(kind) && kind !== resource.kind) || (!missing(apiVersion) && apiVersion !== wanted)) {
+  if (!missing(apiVersion) && apiVersion !== wanted) {
     throw badRequest(
-      `${String(kind)} in version ${JSON.stringify(apiVersion)} cannot be handled as a ${resource.kind} of ${JSON.stringify(wanted)}`,
+      `the API version in the data (${String(apiVersion)}) does not match the expected API version (${wanted})`,
     );
   }
+  if (!missing(kind) && kind !== resource.kind) throw wrongKind(resource, body);
   if (body.metadata !== undefined && body.metadata !== null && !isRecord(body.metadata)) {
     throw badRequest("metadata is not a JSON object");
   }
   return body;
+}
+
+/** Custom resources are decoded whatever they say they are, and refused only by validation. */
+function wrongKind(resource: ResourceKind, body: Readonly<Record<string, unknown>>): ApiError {
+  const kind = String(body.kind);
+  if (!resource.custom) {
+    return badRequest(
+      `${kind} in version "${formatApiVersion(resource)}" cannot be handled as a ${resource.kind}`,
+    );
+  }
+  return invalid({ ...resource, kind }, String(readPath(body, ["metadata", "name"]) ?? ""), [
+    {
+      field: "kind",
+      reason: "FieldValueInvalid",
+      message: `Invalid value: ${JSON.stringify(kind)}: must be ${resource.kind}`,
+    },
+  ]);
 }
 
 function checkNamespace(namespace: string, metadata: Readonly<Record<string, unknown>>): void {
