@@ -135,7 +135,8 @@ export function assessRun(
       }
     }
   }
-  status.runSummary = summary;
+  // Go leaves an empty list of results out, and an empty summary; the dry-run summary is a pointer and stays.
+  if (summary.count !== undefined) status.runSummary = summary;
   status.dryRunSummary = drySummary;
   if (terminating) return { phase: worst ?? "Successful", message };
   if (!isEverythingCompleted || worst === undefined) return { phase: "Running", message: "" };

@@ -36,7 +36,7 @@ function tokenise(text: string): readonly Token[] {
     else if (name !== undefined) tokens.push({ kind: "name", text: name });
     else tokens.push({ kind: "sign", text: sign ?? "" });
   }
-  return [...tokens, { kind: "end", text: "end of expression" }];
+  return [...tokens, { kind: "end", text: "EOF" }];
 }
 
 class Parser {
@@ -54,7 +54,7 @@ class Parser {
   }
 
   #peek(): Token {
-    return this.#tokens[this.#position] ?? { kind: "end", text: "end of expression" };
+    return this.#tokens[this.#position] ?? { kind: "end", text: "EOF" };
   }
 
   #next(): Token {
@@ -219,7 +219,9 @@ function asBoolean(value: unknown): boolean {
 
 function describe(value: unknown): string {
   if (value === null || value === undefined) return "nil";
-  return Array.isArray(value) ? "array" : typeof value;
+  if (Array.isArray(value)) return "[]interface {}";
+  // Go's names, since these texts end in messages that users of Argo Rollouts know.
+  return { number: "float64", object: "map[string]interface {}" }[typeof value as string] ?? typeof value;
 }
 
 function compare(sign: string, a: unknown, b: unknown): boolean {

@@ -20,7 +20,8 @@ export function findValue(path: string, root: unknown): unknown {
     } else {
       value = isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
     }
-    if (value === undefined) throw new Error(`Could not find JSONPath in body: ${step[0]} is not found`);
+    if (value === undefined)
+      throw new Error(`Could not find JSONPath in body: ${name ?? step[2]} is not found`);
   }
   return value;
 }

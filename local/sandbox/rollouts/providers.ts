@@ -127,7 +127,15 @@ async function measureWeb(
   if (json === text) return { ...base, phase: judge(request.metric, text), value: text };
   const path = typeof web.jsonPath === "string" && web.jsonPath !== "" ? web.jsonPath : "{$}";
   const value = findValue(path, json);
-  return { ...base, phase: judge(request.metric, value), value: JSON.stringify(value) };
+  return { ...base, phase: judge(request.metric, value), value: JSON.stringify(sortKeys(value)) };
+}
+
+/** Go writes the keys of a map in order. */
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (!isRecord(value)) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sortKeys(inner)]));
 }
 
 /** What is no JSON stays the text it is. */

@@ -52,7 +52,6 @@ export async function reconcileRun(
   status: RunStatus,
   context: ReconcileContext,
 ): Promise<ReconcileOutcome> {
-  status.metricResults ??= [];
   const broken = (message: string): ReconcileOutcome => ({
     status: Object.assign(status, { phase: "Error" as const, message }),
     nextTime: undefined,
