@@ -14,6 +14,10 @@ export interface RunningDynamoDb {
   stop(): Promise<void>;
 }
 
+const IDLE_LOOK_MS = 20;
+/** For a client that sends without end. */
+const PATIENCE_MS = 3_000;
+
 /** Starts the embedded DynamoDB API, on loopback only. */
 export async function startDynamoDb(options: DynamoDbOptions = {}): Promise<RunningDynamoDb> {
   const server: Server = dynalite({
@@ -31,9 +35,17 @@ export async function startDynamoDb(options: DynamoDbOptions = {}): Promise<Runn
     endpoint: `http://127.0.0.1:${port}`,
     stop: () =>
       new Promise((resolve, reject) => {
-        // dynalite calls back with null where node:http passes nothing.
-        server.close((error) => (error ? reject(error) : resolve()));
-        server.closeAllConnections();
+        // dynalite throws out of the process when its database closes under a request, so requests end first.
+        const idle = setInterval(() => server.closeIdleConnections(), IDLE_LOOK_MS);
+        const patience = setTimeout(() => server.closeAllConnections(), PATIENCE_MS);
+        server.close((error) => {
+          clearInterval(idle);
+          clearTimeout(patience);
+          // dynalite calls back with null where node:http passes nothing.
+          if (error) reject(error);
+          else resolve();
+        });
+        server.closeIdleConnections();
       }),
   };
 }

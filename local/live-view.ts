@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 import type { Cluster } from "../shared/cluster/cluster.ts";
 import { formatStageKey, type StageKey } from "../shared/domain/identity.ts";
 import { isTerminal, type Phase } from "../shared/domain/phase.ts";
@@ -69,11 +69,15 @@ export interface LiveViewOptions {
   readonly everyMs: number;
   /** Writes one line. */
   readonly print: (line: string) => void;
+  /** Characters of a line; without end when absent. */
+  readonly width: () => number | undefined;
   /** How a Stage is called; with its Project where there are several. */
   readonly formatStage: (key: StageKey) => string;
 }
 
 export interface LiveView {
+  /** Shows all that has happened so far. */
+  catchUp(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -113,18 +117,29 @@ export function startLiveView(options: LiveViewOptions): LiveView {
     }
   };
 
-  const done = (async () => {
-    for (let isFirst = true; ; isFirst = false) {
-      try {
-        await look(isFirst);
-      } catch {
+  // One look at a time, or a line would come twice.
+  let isFirst = true;
+  let looking: Promise<void> = Promise.resolve();
+  const catchUp = (): Promise<void> => {
+    looking = looking
+      .then(() => look(isFirst))
+      .then(
+        () => {
+          isFirst = false;
+        },
         // The next look shows what this one could not.
-      }
-      if (stop.signal.aborted) return;
+        () => undefined,
+      );
+    return looking;
+  };
+  const done = (async () => {
+    while (!stop.signal.aborted) {
+      await catchUp();
       await clock.sleep(options.everyMs, stop.signal);
     }
   })();
   return {
+    catchUp,
     async stop() {
       stop.abort();
       await done;
@@ -143,6 +158,7 @@ async function report(options: LiveViewOptions, verification: Verification): Pro
       freight,
       formatPhase(verification.phase),
       describe(verification),
+      options.width(),
     ),
   );
 }
@@ -150,22 +166,25 @@ async function report(options: LiveViewOptions, verification: Verification): Pro
 const STAGE_WIDTH = 10;
 const FREIGHT_WIDTH = 25;
 
-/** One line of the live view; what is longer than its column pushes the rest. */
+/** One line of the live view; what is longer than its column pushes the rest, and `width` cuts the message. */
 export function formatLine(
   at: number,
   stage: string,
   freight: string,
   phase: string,
   message: string,
+  width: number | undefined,
 ): string {
-  const line = [
+  const columns = [
     styleText("dim", formatTime(at)),
     stage.padEnd(STAGE_WIDTH),
     freight.padEnd(FREIGHT_WIDTH),
     phase,
-    message,
   ];
-  return line.join("  ").trimEnd();
+  const line = `${columns.join("  ")}  `;
+  const room = width === undefined ? message.length : width - stripVTControlCharacters(line).length;
+  const shown = message.length <= room ? message : `${message.slice(0, Math.max(0, room - 1))}…`;
+  return (line + shown).trimEnd();
 }
 
 export function formatTime(at: number): string {

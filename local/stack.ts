@@ -82,6 +82,12 @@ async function assemble(
   const { memory = false, ports = {}, say } = options;
   const stored = (name: string) => (memory ? {} : { path: join(dataDir, name) });
 
+  const children: Child[] = [];
+  let follow = (_settings: ClusterSettings): void => undefined;
+  // First, because it is what a person can have got wrong.
+  const cluster = await openCluster(options, dataDir, cleanups, (settings) => follow(settings));
+  const { settings } = cluster;
+
   const database = await startNear(ports.dynamoDb, DEFAULT_PORTS.dynamoDb, (port) =>
     startDynamoDb({ port, ...stored("ledger") }),
   );
@@ -104,7 +110,6 @@ async function assemble(
   await createLedgerTable(dynamoDb, INSTALLATION);
   const queues = await createQueues(sqs, INSTALLATION);
 
-  const children: Child[] = [];
   const describe = (settings: ClusterSettings) =>
     buildEnvironment({
       table: INSTALLATION,
@@ -139,12 +144,11 @@ async function assemble(
     environment: describe(settings),
   });
 
-  const cluster = await openCluster(options, dataDir, cleanups, (settings) => {
+  follow = (changed) => {
     say("the cluster's credentials have changed; worker and forwarder are started again");
-    writeStackFile(dataDir, describeStack(settings, undefined));
-    for (const child of children) child.restart(childEnvironment(settings));
-  });
-  const { settings } = cluster;
+    writeStackFile(dataDir, describeStack(changed, undefined));
+    for (const child of children) child.restart(childEnvironment(changed));
+  };
   const scripts = { worker: "./worker.ts", forwarder: "../functions/forwarder/main.ts" } as const;
   for (const name of ["worker", "forwarder"] as const) {
     children.push(

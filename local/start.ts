@@ -128,6 +128,7 @@ async function work(stack: Stack, options: WorkOptions, signal: AbortSignal): Pr
       clock: systemClock,
       everyMs: options.isSandbox ? 150 : 1_000,
       print,
+      width: () => (process.stdout.isTTY ? process.stdout.columns : undefined),
       formatStage: options.isSandbox ? (key) => key.stage : (key) => `${key.project}/${key.stage}`,
     });
     if (play) {
@@ -143,6 +144,7 @@ async function work(stack: Stack, options: WorkOptions, signal: AbortSignal): Pr
         signal,
       });
     }
+    await view.catchUp();
     if (options.once) {
       await view.stop();
       print("");
