@@ -7,13 +7,30 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["shared/**/*.test.ts", "functions/**/*.test.ts", "cli/**/*.test.ts", "local/**/*.test.ts"],
+          include: [
+            "shared/**/*.test.ts",
+            "functions/**/*.test.ts",
+            "cli/**/*.test.ts",
+            "local/**/*.test.ts",
+          ],
         },
       },
       {
-        test: { name: "integration", include: ["test/integration/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
+        test: {
+          name: "integration",
+          include: ["test/integration/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
       },
-      { test: { name: "infra", include: ["test/infra/**/*.test.ts"], testTimeout: 180_000, hookTimeout: 180_000 } },
+      {
+        test: {
+          name: "infra",
+          include: ["test/infra/**/*.test.ts"],
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
       {
         test: {
           name: "cluster",

@@ -11,8 +11,6 @@ export const ABORT_ANNOTATION = "kargo.akuity.io/abort";
 export const MISSING_FREIGHT_ANNOTATION = "tallyman.dev/missing-freight";
 /** On a Stage: its shard. */
 export const SHARD_LABEL = "kargo.akuity.io/shard";
-/** On an Argo CD Application: the Stages that may change it. */
-export const AUTHORIZED_STAGE_ANNOTATION = "kargo.akuity.io/authorized-stage";
 /** On an AnalysisRun: the Stage's name, shortened to what a label can hold. */
 export const STAGE_LABEL = "kargo.akuity.io/stage";
 /** On an AnalysisRun: the Stage's full name, where the label had to be shortened. */

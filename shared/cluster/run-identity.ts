@@ -14,7 +14,7 @@ const MAX_FREIGHT = 100;
  * id must be the one that its cause leads to. Anybody who may write AnalysisRuns can write the annotation, so a text
  * that is off in any part is no identity at all.
  */
-export function readRunIdentity(object: unknown): RunIdentity | undefined {
+function readRunIdentity(object: unknown): RunIdentity | undefined {
   const text = readText(readPath(object, "metadata", "annotations", VERIFICATION_ANNOTATION));
   // A first look at the length saves parsing; UTF-16 units are never more than bytes.
   if (text === undefined || text.length > MAX_IDENTITY_BYTES) return undefined;

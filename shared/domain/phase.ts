@@ -11,7 +11,6 @@ export const PHASES = [
 
 export type Phase = (typeof PHASES)[number];
 export type TerminalPhase = Exclude<Phase, "Pending" | "Running">;
-export type OpenPhase = "Pending" | "Running";
 
 /** True for the five phases that are final. */
 export function isTerminal(phase: Phase): phase is TerminalPhase {

@@ -13,7 +13,7 @@ export function compareResourceVersions(a: string, b: string): number {
 }
 
 /** A resourceVersion as a number. @throws Fault `Invalid` as above. */
-export function parseResourceVersion(text: string): bigint {
+function parseResourceVersion(text: string): bigint {
   if (!/^[0-9]{1,20}$/.test(text)) {
     throw new Fault(
       "Invalid",

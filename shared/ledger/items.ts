@@ -44,7 +44,7 @@ export const HEAD_LIMIT = 1024;
 export const STAGE_SORT_KEY = "STAGE";
 export const verificationSortKey = (id: string): string => `V#${id}`;
 export const requestSortKey = (requestId: string): string => `R#${requestId}`;
-export const transitionSortKey = (id: string, phase: Phase): string => `V#${id}#P#${phase}`;
+const transitionSortKey = (id: string, phase: Phase): string => `V#${id}#P#${phase}`;
 export const projectKey = (cluster: string, project: string): string => `${cluster}/${project}`;
 export const freightKey = (cluster: string, project: string, freightOrCollection: string): string =>
   `${cluster}/${project}/${freightOrCollection}`;

@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import { Fault, isFault } from "../domain/fault.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
 import { buildMessage, decodeMessage, MAX_MESSAGE_BYTES } from "./codec.ts";
 import { deriveDeduplicationId, deriveMessageGroup } from "./group.ts";
-import type { MessageKind } from "./schema.ts";
+import type { MessageKind, ObservedRun, ObservedStage } from "./schema.ts";
 
 const valid = {
   specversion: "1.0",
@@ -26,6 +28,11 @@ function reasonsFor(message: unknown, kind: MessageKind = "verify"): readonly st
 }
 
 describe("a message", () => {
+  it("carries what the domain decides on (checked by the compiler)", () => {
+    expectTypeOf<ObservedStage>().toExtend<StageSnapshot>();
+    expectTypeOf<ObservedRun>().toExtend<AnalysisRunSnapshot>();
+  });
+
   it("of the documentation is valid", () => {
     const text = readFileSync(join(import.meta.dirname, "../../docs/messages.md"), "utf8");
     const [, example = ""] = /```json\n([\s\S]*?)```/.exec(text) ?? [];

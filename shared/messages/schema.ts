@@ -1,7 +1,5 @@
 import * as z from "zod/mini";
 import en from "zod/v4/locales/en.js";
-import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
-import type { StageSnapshot } from "../domain/stage.ts";
 
 /**
  * The message contract: CloudEvents 1.0 as JSON in the SQS body. The only definition there is: it validates,
@@ -183,7 +181,3 @@ export type MessageData = Message["data"];
 export type Observed = NonNullable<MessageData["observed"]>;
 export type ObservedStage = Extract<Observed, { kind: "Stage" }>;
 export type ObservedRun = Extract<Observed, { kind: "AnalysisRun" }>;
-
-/** Compile-time proof that what travels is what the domain decides on. */
-type Assert<Part extends Whole, Whole> = Part;
-export type ContractProof = [Assert<ObservedStage, StageSnapshot>, Assert<ObservedRun, AnalysisRunSnapshot>];
