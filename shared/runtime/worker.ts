@@ -41,7 +41,7 @@ export function createWorker(kind: MessageKind, process: ProcessMessage) {
 }
 
 /** The Stage that a message is for; the installation's first cluster where it names none. */
-export function keyOf(message: Message, defaultCluster: string): StageKey {
+function keyOf(message: Message, defaultCluster: string): StageKey {
   const { cluster = defaultCluster, project, stage } = message.data;
   return { cluster, project, stage };
 }

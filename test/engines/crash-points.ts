@@ -1,5 +1,5 @@
 /** The process died. Not a fault of any kind: nothing in the product may catch it and go on. */
-export class Crash extends Error {
+class Crash extends Error {
   override readonly name = "Crash";
 }
 
