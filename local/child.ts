@@ -10,6 +10,7 @@ export interface ChildOptions {
   readonly name: string;
   /** A TypeScript file, run by this very Node. */
   readonly script: URL;
+  readonly arguments?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Both of its streams are appended here. */
   readonly logFile: string;
@@ -62,10 +63,14 @@ export function startChild(options: ChildOptions): Child {
     rotate(logFile);
     const log = openSync(logFile, "a");
     const watch = new URL("./parent-watch.ts", import.meta.url).href;
-    const child = spawn(process.execPath, ["--import", watch, fileURLToPath(options.script)], {
-      env: environment,
-      stdio: ["ignore", log, log, "ipc"],
-    });
+    const child = spawn(
+      process.execPath,
+      ["--import", watch, fileURLToPath(options.script), ...(options.arguments ?? [])],
+      {
+        env: environment,
+        stdio: ["ignore", log, log, "ipc"],
+      },
+    );
     closeSync(log);
     current = child;
     return new Promise((resolve) => {

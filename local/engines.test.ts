@@ -18,6 +18,7 @@ import {
 import { afterEach, describe, expect, it } from "vitest";
 import { LEDGER_TABLE } from "../shared/ledger/table.ts";
 import { QUEUE_DEFINITION } from "../shared/queue/definition.ts";
+import { systemClock } from "../shared/runtime/clock.ts";
 import { startDynamoDb } from "./dynamodb.ts";
 import { createLedgerTable } from "./ledger-table.ts";
 import { readListeningSockets } from "./loopback.ts";
@@ -152,6 +153,26 @@ describe("the embedded SQS", () => {
       for (const { Body: body = "" } of messages) bodies.add(body);
     }
     expect(bodies).toEqual(new Set(["waits", "flies", "returns"]));
+  });
+
+  it("hands out no message to a receiver that has gone away", async () => {
+    const server = await startQueueServer();
+    cleanups.push(() => server.stop());
+    const client = sqs(server.endpoint);
+    const { verify } = await createQueues(client, "tallyman");
+    const gone = new AbortController();
+    const poll = client.send(new ReceiveMessageCommand({ QueueUrl: verify.queue, WaitTimeSeconds: 20 }), {
+      abortSignal: gone.signal,
+    });
+    // Nothing tells from outside when the server has the poll, and when it has seen the connection end.
+    setTimeout(() => gone.abort(), 150);
+    await expect(poll).rejects.toThrow("aborted");
+    await systemClock.sleep(50);
+    await send(client, verify.queue, "harbour", "hello");
+    const { Messages: messages } = await client.send(
+      new ReceiveMessageCommand({ QueueUrl: verify.queue, WaitTimeSeconds: 3 }),
+    );
+    expect(messages?.map((message) => message.Body)).toEqual(["hello"]);
   });
 });
 

@@ -41,6 +41,12 @@ export async function startQueueServer(options: QueueServerOptions = {}): Promis
   const persistence = options.path === undefined ? undefined : openPersistence(parts, options.path, store);
   const stores = { sqsStore: store } as NonNullable<BuildAppOptions["stores"]>;
   const app = buildApp({ logger: false, stores });
+  app.addHook("onSend", async (request, _reply, payload) => {
+    if (request.headers["x-amz-target"] === "AmazonSQS.ReceiveMessage" && request.raw.socket.destroyed) {
+      giveBack(store, request.body as { QueueUrl: string }, String(payload));
+    }
+    return payload;
+  });
   await app.listen({ port: options.port ?? 0, host: "127.0.0.1" });
   const { port } = app.server.address() as AddressInfo;
   return {
@@ -50,6 +56,17 @@ export async function startQueueServer(options: QueueServerOptions = {}): Promis
       persistence?.close();
     },
   };
+}
+
+/**
+ * A worker that dies leaves its long poll behind, and the next message would go to nobody and be gone for a whole
+ * visibility timeout. What is received for a connection that is closed goes back at once.
+ */
+function giveBack(store: SqsStore, { QueueUrl }: { readonly QueueUrl: string }, answer: string): void {
+  const { Messages: messages = [] } = JSON.parse(answer) as { Messages?: { ReceiptHandle: string }[] };
+  for (const message of messages.reverse()) {
+    store.getQueue(QueueUrl)?.changeVisibility(message.ReceiptHandle, 0);
+  }
 }
 
 interface Parts {

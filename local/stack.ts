@@ -45,6 +45,8 @@ export interface Stack {
   readonly access: ClusterAccess;
   readonly dynamoDb: DynamoDBClient;
   readonly sqs: SQSClient;
+  /** Of the child processes; `undefined` for one that is just being started again. */
+  pids(): Readonly<Record<"worker" | "forwarder", number | undefined>>;
   /** Stops children first, then what they use; what they did not finish comes back at the next start. */
   stop(): Promise<void>;
 }
@@ -168,7 +170,15 @@ async function assemble(
   const file = describeStack(settings, cluster.kubeconfig);
   writeStackFile(dataDir, file);
   cleanups.push(() => removeStackFile(dataDir));
-  return { file, access: cluster.access, dynamoDb, sqs, stop };
+  const [worker, forwarder] = children;
+  return {
+    file,
+    access: cluster.access,
+    dynamoDb,
+    sqs,
+    pids: () => ({ worker: worker?.pid(), forwarder: forwarder?.pid() }),
+    stop,
+  };
 }
 
 interface OpenCluster {
