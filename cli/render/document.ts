@@ -1,0 +1,113 @@
+import type { StageKey } from "../../shared/domain/identity.ts";
+import type { RequestRecord, StageRecord, Verification } from "../../shared/domain/verification.ts";
+import type { HistoryEntry } from "../../shared/ledger/ledger.ts";
+import type { DescribedVerification } from "../lookup.ts";
+import { toIso } from "./time.ts";
+
+/** The shape of JSON and YAML output; scripts hang on it, so fields are added and never renamed. */
+export const API_VERSION = "tallyman.dev/v1";
+
+/** A value with `undefined` fields left out when it is written. */
+type Document = Readonly<Record<string, unknown>>;
+
+const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : toIso(at));
+const place = ({ cluster, project, stage }: StageKey): Document => ({ cluster, project, stage });
+
+export function toList(kind: string, items: readonly Document[], more = false): Document {
+  return { apiVersion: API_VERSION, kind, items, ...(more ? { more } : {}) };
+}
+
+export function toObject(item: Document): Document {
+  return { apiVersion: API_VERSION, ...item };
+}
+
+export function toStage(record: StageRecord, latest: Verification | undefined): Document {
+  const { awaiting, waiting } = record;
+  return {
+    kind: "Stage",
+    ...place(record.key),
+    uid: record.uid,
+    latest: latest === undefined ? undefined : toVerification(latest),
+    awaiting:
+      awaiting === undefined
+        ? undefined
+        : {
+            promotion: awaiting.promotion,
+            collection: awaiting.collection,
+            since: time(awaiting.since),
+            reason: awaiting.reason,
+          },
+    waitingRequest:
+      waiting === undefined
+        ? undefined
+        : {
+            id: waiting.requestId,
+            actor: waiting.actor,
+            reason: waiting.reason,
+            after: waiting.after,
+            createdAt: time(waiting.at),
+          },
+  };
+}
+
+export function toVerification(verification: Verification): Document {
+  const { abort } = verification;
+  return {
+    kind: "Verification",
+    ...place(verification.key),
+    id: verification.id,
+    phase: verification.phase,
+    reason: verification.reason,
+    message: verification.message,
+    actor: verification.actor,
+    cause: verification.cause,
+    promotion: verification.promotion,
+    collection: verification.collection,
+    missingOrigins: verification.missingOrigins,
+    analysisRun: verification.run,
+    abort:
+      abort === undefined
+        ? undefined
+        : { request: abort.requestId, actor: abort.actor, reason: abort.reason, at: time(abort.at) },
+    createdAt: time(verification.createdAt),
+    startedAt: time(verification.startedAt),
+    finishedAt: time(verification.finishedAt),
+  };
+}
+
+export function toRequest(request: RequestRecord): Document {
+  return {
+    kind: "Request",
+    ...place(request.key),
+    id: request.requestId,
+    verb: request.kind,
+    outcome: request.outcome,
+    message: request.message,
+    actor: request.actor,
+    reason: request.reason,
+    target: request.target,
+    verificationId: request.verificationId,
+    createdAt: time(request.createdAt),
+  };
+}
+
+export function toEntry(entry: HistoryEntry): Document {
+  return entry.kind === "verification" ? toVerification(entry.verification) : toRequest(entry.request);
+}
+
+/** A verification with its changes of phase and, from the last sight of its run, its metrics. */
+export function toDescription({ verification, transitions }: DescribedVerification): Document {
+  const run = transitions.findLast((each) => each.run !== undefined)?.run;
+  return {
+    ...toVerification(verification),
+    counts: verification.counts,
+    transitions: transitions.map((each) => ({
+      phase: each.phase,
+      at: time(each.at),
+      reason: each.reason,
+      message: each.message,
+    })),
+    metrics: run?.metrics ?? [],
+    omittedMetrics: run?.omittedMetrics ?? 0,
+  };
+}

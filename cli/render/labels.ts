@@ -1,0 +1,103 @@
+import type { Cause } from "../../shared/domain/identity.ts";
+import type { Phase } from "../../shared/domain/phase.ts";
+import type { RequestOutcome, RequestRecord, Verification } from "../../shared/domain/verification.ts";
+import type { Cell } from "./table.ts";
+import type { Style } from "./text.ts";
+import { formatDuration } from "./time.ts";
+
+interface Look {
+  readonly icon: string;
+  readonly style: Style;
+}
+
+const PHASES: Readonly<Record<Phase, Look>> = {
+  Pending: { icon: "○", style: "dim" },
+  Running: { icon: "●", style: "cyan" },
+  Successful: { icon: "✔", style: "green" },
+  Failed: { icon: "✖", style: "red" },
+  Error: { icon: "▲", style: "magenta" },
+  Aborted: { icon: "■", style: "yellow" },
+  Inconclusive: { icon: "?", style: "yellow" },
+};
+
+const OUTCOMES: Readonly<Record<RequestOutcome, Look>> = {
+  accepted: { icon: "→", style: "dim" },
+  waiting: { icon: "→", style: "cyan" },
+  started: { icon: "→", style: "dim" },
+  aborted: { icon: "→", style: "dim" },
+  "too-late": { icon: "⊘", style: "yellow" },
+  refused: { icon: "⊘", style: "red" },
+};
+
+/** An icon beside the word, so that nothing hangs on colour alone. */
+export function formatPhase(phase: Phase): Exclude<Cell, string> {
+  const { icon, style } = PHASES[phase];
+  return { text: `${icon} ${phase}`, style };
+}
+
+/** Lower case, which tells a request's fate from a verification's phase. */
+export function formatOutcome(outcome: RequestOutcome): Exclude<Cell, string> {
+  const { icon, style } = OUTCOMES[outcome];
+  return { text: `${icon} ${outcome.replace("-", " ")}`, style };
+}
+
+/** A UUID's first eight characters; what people chose themselves stays whole. */
+export function shortenId(id: string): string {
+  return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(id) ? id.slice(0, 8) : id;
+}
+
+/** Kargo names Freight by a SHA-1; its first seven characters are what people use. */
+const shortenFreight = (name: string): string => (/^[0-9a-f]{40}$/.test(name) ? name.slice(0, 7) : name);
+
+/** `3be1a07`, `3be1a07+c40d9e1`, `3be1a07 (1 of 2)` where origins are missing. */
+export function formatFreight(
+  { collection, missingOrigins }: Pick<Verification, "collection" | "missingOrigins">,
+  whole = false,
+): string {
+  const { freight } = collection;
+  // A long collection's members are left out of the ledger's listing; its id stands for them.
+  if (freight.length === 0) return `set ${whole ? collection.id : collection.id.slice(0, 7)}`;
+  const names = freight.map(({ name }) => (whole ? name : shortenFreight(name))).join("+");
+  return missingOrigins.length === 0
+    ? names
+    : `${names} (${freight.length} of ${freight.length + missingOrigins.length})`;
+}
+
+export function formatCause(cause: Cause, whole = false): string {
+  const shorten = whole ? (id: string) => id : shortenId;
+  switch (cause.kind) {
+    case "promotion":
+      return whole && cause.promotion !== "" ? `promotion ${cause.promotion}` : "promotion";
+    case "reverify":
+      return `reverify ${shorten(cause.of)}`;
+    case "request":
+      return `request ${shorten(cause.requestId)}`;
+  }
+}
+
+/** Time from the start to the end, or until now; empty where it never started. */
+export function formatTook(verification: Verification, now: number): string {
+  const { createdAt, startedAt, finishedAt, run } = verification;
+  if (run === undefined && startedAt === undefined) return "";
+  return formatDuration(Math.max(0, (finishedAt ?? now) - (startedAt ?? createdAt)));
+}
+
+/** Who asked and what there is to say: `ada: error-rate is 0.4`. */
+export function formatRemark(verification: Verification): string {
+  const { actor, message, abort, reason, missingOrigins } = verification;
+  if (abort !== undefined) return `aborted${by(abort.actor)}${abort.reason ? `: ${abort.reason}` : ""}`;
+  const said = [
+    message || (reason ?? ""),
+    missingOrigins.length === 0 ? "" : `without ${missingOrigins.join(", ")}`,
+  ].filter((part) => part !== "");
+  return join(actor, said.join("; "));
+}
+
+/** `ada: new test data — verification 1234 is no longer the Stage's latest`. */
+export function formatRequestRemark({ actor, reason, message }: RequestRecord): string {
+  return join(actor, [reason ?? "", message].filter((part) => part !== "").join(" — "));
+}
+
+const by = (actor: string | undefined): string => (actor === undefined ? "" : ` by ${actor}`);
+const join = (actor: string | undefined, text: string): string =>
+  [actor ?? "", text].filter((part) => part !== "").join(": ");
