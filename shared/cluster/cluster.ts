@@ -40,6 +40,8 @@ export interface Cluster {
   ): Promise<"done" | "conflict" | "gone">;
   /** JSON patch of a Stage; `conflict` when one of its tests did not hold. */
   patchStage(project: string, stage: string, patch: readonly object[]): Promise<"done" | "conflict" | "gone">;
+  /** Creates a core/v1 Event; one that exists already is the same Event. */
+  createEvent(project: string, event: KubernetesObject): Promise<void>;
   /** All AnalysisRuns of Stages, in every Project, page by page. */
   listAnalysisRuns(): AsyncIterable<ObjectPage>;
   /** All Stages, in every Project, page by page. */
@@ -146,6 +148,13 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
         "application/json-patch+json",
         [409, 422],
       ),
+
+    async createEvent(project, event) {
+      await send(
+        { method: "POST", path: `/api/v1/namespaces/${encodeURIComponent(project)}/events`, body: event },
+        [409],
+      );
+    },
 
     listAnalysisRuns: () => list(`${ROLLOUTS}/analysisruns`, STAGE_LABEL),
     listStages: () => list(`${KARGO}/stages`),

@@ -6,6 +6,7 @@ import { isTerminal } from "../domain/phase.ts";
 import { decideAbort, describeTooLate, type Request, settleRequest } from "../domain/request.ts";
 import { isSettled, type RequestRecord, type Verification } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
+import { announceRefusal } from "./announce.ts";
 import { publishPhase, reportPhase } from "./record.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
@@ -134,5 +135,6 @@ async function settle(
 ): Promise<RequestRecord> {
   const record = settleRequest(base, fate);
   await world.ledger.writeRequest(record);
+  await announceRefusal(world, record, undefined);
   return record;
 }

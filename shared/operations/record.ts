@@ -3,6 +3,7 @@ import type { Phase, TerminalPhase } from "../domain/phase.ts";
 import { isTerminal } from "../domain/phase.ts";
 import type { Verification } from "../domain/verification.ts";
 import type { MetricName } from "../runtime/telemetry.ts";
+import { announcePhase } from "./announce.ts";
 import type { World } from "./world.ts";
 import { writeBack } from "./write-back.ts";
 
@@ -25,7 +26,13 @@ export async function publishPhase(
 ): Promise<void> {
   // The head itself is the record of a start.
   if (verification.phase !== "Pending") await world.ledger.recordTransition(verification, run);
+  await tellWorld(world, verification);
+}
+
+/** Makes the cluster show a verification's phase, in the objects and by Events. */
+export async function tellWorld(world: World, verification: Verification): Promise<void> {
   await writeBack(world, verification);
+  await announcePhase(world, verification);
 }
 
 /** Logs and counts a change of phase, once: by whoever's write made it. */

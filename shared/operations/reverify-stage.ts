@@ -12,6 +12,7 @@ import {
   type WaitingRequest,
 } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
+import { announceRefusal } from "./announce.ts";
 import { observeRun } from "./observe-run.ts";
 import { publishPhase } from "./record.ts";
 import { fetchStage, loadStageRecord } from "./stage-record.ts";
@@ -163,10 +164,12 @@ async function wait(
   return written;
 }
 
-function refuse(world: World, base: RequestRecord, message: string): Promise<RequestRecord> {
+async function refuse(world: World, base: RequestRecord, message: string): Promise<RequestRecord> {
   world.log.warn("request refused", { ...base.key, requestId: base.requestId, kind: base.kind, message });
   world.meter.count("RequestsRefused");
-  return settle(world, base, { outcome: "refused", message });
+  const record = await settle(world, base, { outcome: "refused", message });
+  await announceRefusal(world, record, undefined);
+  return record;
 }
 
 async function settle(

@@ -8,7 +8,7 @@ import type { StageSnapshot } from "../domain/stage.ts";
 import type { Start, Superseded } from "../domain/start.ts";
 import type { Verification } from "../domain/verification.ts";
 import { makeAnalysisRun } from "./analysis-run.ts";
-import { reportPhase } from "./record.ts";
+import { reportPhase, tellWorld } from "./record.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -46,7 +46,7 @@ export async function recordSuperseded(
     collection: superseded.collection,
     missingOrigins: [],
   });
-  await enter(
+  const record = await enter(
     world,
     // Entered at the time when it was due, which is where it belongs in the history.
     endVerification(
@@ -59,6 +59,7 @@ export async function recordSuperseded(
       },
     ),
   );
+  await tellWorld(world, record);
 }
 
 function draftVerification(world: World, key: StageKey, stageUid: string, start: Start): Verification {

@@ -4,11 +4,10 @@ import { settleRequest } from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import { buildStart, decideStage, type StageDecision, type Start } from "../domain/start.ts";
 import type { StageRecord, Verification, WaitingRequest } from "../domain/verification.ts";
-import { publishPhase } from "./record.ts";
+import { publishPhase, tellWorld } from "./record.ts";
 import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
 import { recordSuperseded, startVerification } from "./start-verification.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
-import { writeBack } from "./write-back.ts";
 
 /** What a look at a Stage came to. */
 export interface StageVisit {
@@ -109,7 +108,7 @@ export async function startLatest(
     },
   });
   if (start.request !== undefined) await settleStarted(world, key, start.request.requestId, start.id);
-  await writeBack(world, verification);
+  await tellWorld(world, verification);
   return verification;
 }
 

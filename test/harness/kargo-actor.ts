@@ -20,11 +20,21 @@ export interface KargoActor {
   annotate(stage: string, key: string, value: string | null): Promise<void>;
   getStage(stage: string): Promise<StageObject>;
   getFreight(name: string): Promise<Json>;
+  /** core/v1 Events of the Project. */
+  listEvents(): Promise<EventObject[]>;
   listRuns(stage?: string): Promise<RunObject[]>;
   /** Writes an AnalysisRun's status as Argo Rollouts would. */
   setRun(name: string, status: Json): Promise<void>;
   deleteRun(name: string): Promise<void>;
   deleteStage(name: string): Promise<void>;
+}
+
+export interface EventObject {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly involvedObject: { readonly kind: string; readonly name: string };
+  readonly metadata: { readonly annotations: Record<string, string> };
 }
 
 export interface StageOptions {
@@ -208,6 +218,11 @@ export function createKargoActor(transport: KubernetesTransport, project: string
 
     getStage: async (stage) => (await send("GET", stagePath(stage))) as unknown as StageObject,
     getFreight: (name) => send("GET", `${inProject(KARGO, "freights")}/${name}`),
+
+    async listEvents() {
+      const list = (await send("GET", `/api/v1/namespaces/${project}/events`)) as { items?: EventObject[] };
+      return (list.items ?? []).filter((event) => event.reason.includes("Verification"));
+    },
 
     async listRuns(stage) {
       const list = (await send("GET", inProject(ROLLOUTS, "analysisruns"))) as { items?: RunObject[] };

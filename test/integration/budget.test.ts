@@ -95,7 +95,14 @@ describe.each(DYNAMODB_ENGINES)("what a message costs on $name", (dynamo) => {
       writes: 2,
       reads: 1,
       others: [],
-      kubernetes: ["getTemplate", "getFreight", "createAnalysisRun", "getStage", "patchStatus"],
+      kubernetes: [
+        "getTemplate",
+        "getFreight",
+        "createAnalysisRun",
+        "getStage",
+        "patchStatus",
+        "createEvent",
+      ],
     });
   });
 
@@ -124,7 +131,12 @@ describe.each(DYNAMODB_ENGINES)("what a message costs on $name", (dynamo) => {
     const ended = await costOf(async () =>
       bench.kargo.setRun(await runName(), { phase: "Failed", message: "no" }),
     );
-    expect(ended).toEqual({ writes: 2, reads: 1, others: [], kubernetes: ["getStage", "patchStatus"] });
+    expect(ended).toEqual({
+      writes: 2,
+      reads: 1,
+      others: [],
+      kubernetes: ["getStage", "patchStatus", "createEvent"],
+    });
   });
 
   it("duplicate of a start or of a change of phase: 1 read and nothing else", async () => {

@@ -1,0 +1,33 @@
+import type { KubernetesObject } from "../cluster/cluster.ts";
+import { buildPhaseEvents, buildRefusalEvent } from "../cluster/verification-events.ts";
+import { isFault } from "../domain/fault.ts";
+import type { StageKey } from "../domain/identity.ts";
+import type { RequestRecord, Verification } from "../domain/verification.ts";
+import type { World } from "./world.ts";
+
+/**
+ * Tells of a phase by Kubernetes Events, one for each Freight. Harmless to repeat. Events are news, not truth: the
+ * ledger has what they say, so one that cannot be written is logged and holds nothing up.
+ */
+export async function announcePhase(world: World, verification: Verification): Promise<void> {
+  for (const event of buildPhaseEvents(verification)) await tell(world, verification.key, event);
+}
+
+/** Tells of a request that was not carried out, on its Stage. */
+export async function announceRefusal(
+  world: World,
+  request: RequestRecord,
+  stageUid: string | undefined,
+): Promise<void> {
+  const event = buildRefusalEvent(request, stageUid);
+  if (event !== undefined) await tell(world, request.key, event);
+}
+
+async function tell(world: World, key: StageKey, event: KubernetesObject): Promise<void> {
+  try {
+    await world.findCluster(key.cluster).createEvent(key.project, event);
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    world.log.warn("a Kubernetes Event could not be written", { ...key, reasons: error.reasons });
+  }
+}
