@@ -1,0 +1,140 @@
+import * as z from "zod";
+
+/** The key in the `context` of cdk.json, or of `cdk deploy --context`, that holds the configuration. */
+export const CONTEXT_KEY = "tallyman";
+
+/** Lambda refuses a function whose environment variables are together larger, in bytes. */
+const ENVIRONMENT_LIMIT = 4096;
+/** What the variables besides the clusters take: queue URLs, the table's name, log level. */
+const ENVIRONMENT_REST = 1200;
+/** A ServiceAccount's token, which takes its reference's place when CloudFormation deploys. */
+const TOKEN_BYTES = 1100;
+
+const dnsLabel = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const LABEL_HELP = "must be a DNS label: up to 63 lower-case letters, digits and `-`, not first or last";
+
+/** A cluster that Tallyman verifies Stages in. */
+const clusterSchema = z.strictObject({
+  /** Stands in the ledger's keys: a cluster that is renamed has no history. */
+  name: z.string().regex(dnsLabel, LABEL_HELP),
+  server: z.url({
+    protocol: /^https$/,
+    error: "must be the https URL of the API server, for example https://kubernetes.example.com:6443",
+  }),
+  /**
+   * Name or ARN of the Secrets Manager secret whose text is a ServiceAccount's token and nothing else. The token
+   * itself must not be in a template, which anybody may read who may describe the stack.
+   */
+  tokenSecret: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9/_+=.@:-]{1,512}$/,
+      "must be the name or the ARN of a Secrets Manager secret that holds the token, not the token",
+    )
+    .refine(
+      (text) => !/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(text),
+      "is a token; put it into a Secrets Manager secret and name that here",
+    ),
+  ca: z
+    .string()
+    .regex(/^-----BEGIN CERTIFICATE-----\n/, "must be a certificate as PEM, with line breaks as \\n")
+    .optional(),
+  /** The name to expect in the server's certificate when it is not the address. */
+  tlsServerName: z.string().min(1, "must not be empty; leave it out").optional(),
+});
+
+const configurationSchema = z.strictObject({
+  /** Begins the names of the stack and of its queues. */
+  name: z.string().regex(dnsLabel, LABEL_HELP).max(40, "must be at most 40 characters").default("tallyman"),
+  /** The first is the cluster of messages that name none. */
+  clusters: z.array(clusterSchema).min(1, "must name at least one cluster"),
+  /** Becomes the label `argo-rollouts.argoproj.io/controller-instance-id` of every AnalysisRun. */
+  controllerInstanceId: z.string().min(1, "must not be empty; leave it out").optional(),
+  /**
+   * Batches of one queue that are worked on at the same time. Bounds what hits the API servers; reserved
+   * concurrency would make Lambda refuse batches and burn their receives instead.
+   */
+  concurrency: z
+    .int("must be a whole number")
+    .min(2, "must be at least 2, the least that Lambda accepts")
+    .max(1000, "must be at most 1000, the most that Lambda accepts")
+    .default(10),
+  logLevel: z
+    .enum(["debug", "info", "warn", "error"], "must be one of debug, info, warn, error")
+    .default("info"),
+});
+
+export type ClusterConfiguration = z.infer<typeof clusterSchema>;
+export type StackConfiguration = z.infer<typeof configurationSchema>;
+
+/** A configuration that cannot be deployed; the message has a line for each key that is wrong. */
+export class ConfigurationError extends Error {
+  override readonly name = "ConfigurationError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`the configuration in cdk.json cannot be used:\n${problems.map((each) => `  ${each}`).join("\n")}`);
+    this.problems = problems;
+  }
+}
+
+/**
+ * Validates what the context holds under {@link CONTEXT_KEY}; text is taken for JSON, as `--context` passes it.
+ *
+ * @throws ConfigurationError
+ */
+export function parseConfiguration(value: unknown): StackConfiguration {
+  if (value === undefined) {
+    throw new ConfigurationError([
+      `context.${CONTEXT_KEY}: is missing; add {"clusters":[{"name":…,"server":…,"tokenSecret":…}]}`,
+    ]);
+  }
+  const result = configurationSchema.safeParse(typeof value === "string" ? parseText(value) : value);
+  if (!result.success) throw new ConfigurationError(result.error.issues.map(describe));
+  const problems = [...findDuplicates(result.data.clusters), ...findOverflow(result.data.clusters)];
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return result.data;
+}
+
+function parseText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ConfigurationError([
+      `context.${CONTEXT_KEY}: is text, but not JSON; check the quotes around --context '${CONTEXT_KEY}={…}'`,
+    ]);
+  }
+}
+
+function describe(issue: z.core.$ZodIssue): string {
+  const key = [CONTEXT_KEY, ...issue.path].reduce<string>(
+    (path, part) => (typeof part === "number" ? `${path}[${part}]` : `${path}.${String(part)}`),
+    "context",
+  );
+  if (issue.code === "unrecognized_keys") {
+    return `${key}: ${issue.keys.join(", ")} is unknown; remove it or mend its spelling`;
+  }
+  if (issue.code === "invalid_type" && issue.input === undefined && /undefined/.test(issue.message)) {
+    return `${key}: is missing; add ${issue.expected === "array" ? "a list" : `a ${issue.expected}`}`;
+  }
+  return `${key}: ${issue.message}`;
+}
+
+function findDuplicates(clusters: readonly ClusterConfiguration[]): string[] {
+  const names = clusters.map((cluster) => cluster.name);
+  return names.flatMap((name, index) =>
+    names.indexOf(name) === index
+      ? []
+      : [`context.${CONTEXT_KEY}.clusters[${index}].name: ${name} is used twice; give each its own`],
+  );
+}
+
+function findOverflow(clusters: readonly ClusterConfiguration[]): string[] {
+  const bytes =
+    Buffer.byteLength(JSON.stringify(clusters)) + clusters.length * TOKEN_BYTES + ENVIRONMENT_REST;
+  if (bytes <= ENVIRONMENT_LIMIT) return [];
+  return [
+    `context.${CONTEXT_KEY}.clusters: take about ${bytes} bytes of a function's environment, of which Lambda allows ` +
+      `${ENVIRONMENT_LIMIT}; deploy some of them as a stack of another name, or shorten \`ca\` to one certificate`,
+  ];
+}

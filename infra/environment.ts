@@ -1,0 +1,37 @@
+import { SecretValue } from "aws-cdk-lib";
+import { type ClusterSettings, queueVariables } from "../shared/runtime/configuration.ts";
+import type { ClusterConfiguration, StackConfiguration } from "./configuration.ts";
+import type { Ledger } from "./ledger.ts";
+import type { MessageQueue } from "./message-queue.ts";
+
+/** The environment variables that `shared/runtime/configuration.ts` reads. */
+export function buildEnvironment(
+  configuration: StackConfiguration,
+  ledger: Ledger,
+  queues: readonly MessageQueue[],
+): Record<string, string> {
+  const { clusters, controllerInstanceId, logLevel } = configuration;
+  const environment: Record<string, string> = {
+    TALLYMAN_TABLE: ledger.table.tableName,
+    TALLYMAN_CLUSTERS: JSON.stringify(clusters.map(toSettings)),
+    POWERTOOLS_LOG_LEVEL: logLevel.toUpperCase(),
+  };
+  if (controllerInstanceId !== undefined) environment.TALLYMAN_CONTROLLER_INSTANCE_ID = controllerInstanceId;
+  for (const { kind, queue, deadLetterQueue } of queues) {
+    const names = queueVariables(kind);
+    environment[names.queue] = queue.queueUrl;
+    environment[names.deadLetterQueue] = deadLetterQueue.queueUrl;
+  }
+  return environment;
+}
+
+function toSettings({ name, server, tokenSecret, ca, tlsServerName }: ClusterConfiguration): ClusterSettings {
+  return {
+    name,
+    server,
+    // A reference: CloudFormation puts the token into the function and never into the template.
+    token: SecretValue.secretsManager(tokenSecret).unsafeUnwrap(),
+    ...(ca === undefined ? {} : { ca }),
+    ...(tlsServerName === undefined ? {} : { tlsServerName }),
+  };
+}

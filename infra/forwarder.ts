@@ -1,0 +1,35 @@
+import { Duration } from "aws-cdk-lib";
+import { Construct } from "constructs";
+import { Lambda } from "./lambda.ts";
+import type { Ledger } from "./ledger.ts";
+import type { MessageQueue } from "./message-queue.ts";
+
+export interface ForwarderProps {
+  /** The cluster that it watches. */
+  readonly cluster: string;
+  readonly ledger: Ledger;
+  readonly queues: readonly MessageQueue[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/**
+ * The watch of one cluster in windows: each invocation watches for as long as it may last, and one is started each
+ * minute, so that a gap between windows is shorter than that. The lease in the ledger lets only one of them work.
+ */
+export class Forwarder extends Construct {
+  constructor(scope: Construct, id: string, { cluster, ledger, queues, environment }: ForwarderProps) {
+    super(scope, id);
+    const lambda = new Lambda(this, "Lambda", {
+      entry: "functions/forwarder/handler.ts",
+      description: `Tallyman: watches the cluster ${cluster}`,
+      timeout: Duration.minutes(15),
+      memory: 1024,
+      environment: { ...environment, TALLYMAN_FORWARDER_CLUSTER: cluster },
+      statements: [
+        ...ledger.allow({ actions: ["GetItem", "PutItem"], indexes: ["open"] }),
+        ...queues.flatMap((queue) => queue.allowSending()),
+      ],
+    });
+    lambda.runEachMinute();
+  }
+}

@@ -1,0 +1,79 @@
+import { CfnOutput, RemovalPolicy } from "aws-cdk-lib";
+import {
+  type Attribute,
+  AttributeType,
+  BillingMode,
+  ProjectionType,
+  Table,
+  TableEncryption,
+} from "aws-cdk-lib/aws-dynamodb";
+import { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import { Construct } from "constructs";
+import { LEDGER_TABLE } from "../shared/ledger/table.ts";
+
+/** What a function may do to the ledger; an action is granted when its code performs it. */
+export type LedgerAction = "GetItem" | "PutItem" | "UpdateItem" | "Query" | "BatchGetItem";
+export type IndexName = keyof typeof LEDGER_TABLE.indexes;
+
+export interface LedgerAccess {
+  readonly actions: readonly LedgerAction[];
+  /** Indexes that are queried. */
+  readonly indexes?: readonly IndexName[];
+}
+
+/** The ledger: it outlives its stack, because what it holds cannot be made again. */
+export class Ledger extends Construct {
+  readonly table: Table;
+
+  constructor(scope: Construct, id: string) {
+    super(scope, id);
+    this.table = new Table(this, "Table", {
+      partitionKey: text(LEDGER_TABLE.partitionKey),
+      sortKey: text(LEDGER_TABLE.sortKey),
+      billingMode: BillingMode.PAY_PER_REQUEST,
+      encryption: TableEncryption.AWS_MANAGED,
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+      deletionProtection: true,
+      removalPolicy: RemovalPolicy.RETAIN,
+      timeToLiveAttribute: LEDGER_TABLE.timeToLiveAttribute,
+    });
+    for (const { name, partitionKey, sortKey } of Object.values(LEDGER_TABLE.indexes)) {
+      this.table.addGlobalSecondaryIndex({
+        indexName: name,
+        partitionKey: text(partitionKey),
+        sortKey: text(sortKey),
+        projectionType: ProjectionType.INCLUDE,
+        // DynamoDB refuses an index's own key among the attributes that it is to copy.
+        nonKeyAttributes: LEDGER_TABLE.projectedAttributes.filter(
+          (attribute) => attribute !== partitionKey && attribute !== sortKey,
+        ),
+      });
+    }
+    new CfnOutput(this, "TableName", { value: this.table.tableName });
+  }
+
+  /** The statements that let somebody do exactly this; CDK's own grants give scans and deletions as well. */
+  allow({ actions, indexes = [] }: LedgerAccess): PolicyStatement[] {
+    const statements = [
+      new PolicyStatement({
+        actions: actions.map((action) => `dynamodb:${action}`),
+        resources: [this.table.tableArn],
+      }),
+    ];
+    if (indexes.length > 0) {
+      statements.push(
+        new PolicyStatement({
+          actions: ["dynamodb:Query"],
+          resources: indexes.map(
+            (index) => `${this.table.tableArn}/index/${LEDGER_TABLE.indexes[index].name}`,
+          ),
+        }),
+      );
+    }
+    return statements;
+  }
+}
+
+function text(name: string): Attribute {
+  return { name, type: AttributeType.STRING };
+}

@@ -1,0 +1,36 @@
+import { Stack } from "aws-cdk-lib";
+import type { Construct } from "constructs";
+import { MESSAGE_KINDS } from "../shared/messages/schema.ts";
+import { Alarms } from "./alarms.ts";
+import type { StackConfiguration } from "./configuration.ts";
+import { buildEnvironment } from "./environment.ts";
+import { Forwarder } from "./forwarder.ts";
+import { Ledger } from "./ledger.ts";
+import { MessageQueue } from "./message-queue.ts";
+import { Sweeper } from "./sweeper.ts";
+import { Worker } from "./worker.ts";
+
+/** One installation. It only composes. */
+export class TallymanStack extends Stack {
+  constructor(scope: Construct, configuration: StackConfiguration) {
+    super(scope, configuration.name, { description: "Tallyman: the verification ledger for Kargo Stages" });
+    const ledger = new Ledger(this, "Ledger");
+    const queues = MESSAGE_KINDS.map(
+      (kind) => new MessageQueue(this, `${capitalize(kind)}Queue`, { kind, prefix: configuration.name }),
+    );
+    const environment = buildEnvironment(configuration, ledger, queues);
+    const { concurrency } = configuration;
+    for (const queue of queues) {
+      new Worker(this, `${capitalize(queue.kind)}Worker`, { queue, ledger, environment, concurrency });
+    }
+    new Sweeper(this, "Sweeper", { ledger, environment });
+    for (const { name: cluster } of configuration.clusters) {
+      new Forwarder(this, `Forwarder-${cluster}`, { cluster, ledger, queues, environment });
+    }
+    new Alarms(this, "Alarms", { queues });
+  }
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
