@@ -45,6 +45,8 @@ export function createFreightNames(cluster: Cluster): FreightNames {
   };
   return {
     async format({ key, collection, missingOrigins }) {
+      // A listing leaves out the members of a long collection; its id stands for them.
+      if (collection.freight.length === 0) return `set ${collection.id.slice(0, 7)}`;
       const names = await Promise.all(
         collection.freight.map(({ name }) => {
           const id = `${key.project}/${name}`;
@@ -167,7 +169,7 @@ const STAGE_WIDTH = 10;
 const FREIGHT_WIDTH = 25;
 
 /** One line of the live view; what is longer than its column pushes the rest, and `width` cuts the message. */
-export function formatLine(
+function formatLine(
   at: number,
   stage: string,
   freight: string,

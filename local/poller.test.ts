@@ -1,6 +1,6 @@
 import { GetQueueAttributesCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { Context, SQSBatchResponse, SQSEvent } from "aws-lambda";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../shared/runtime/clock.ts";
 import { silentLog } from "../shared/runtime/telemetry.ts";
 import { type Poller, readFailures, startPoller } from "./poller.ts";
@@ -10,83 +10,96 @@ import { createQueues } from "./queues.ts";
 const SOON = { timeout: 4_000, interval: 5 };
 let server: RunningQueueServer;
 let client: SQSClient;
-let queueUrl: string;
-let poller: Poller | undefined;
-let installation = 0;
+let installations = 0;
+const benches: Bench[] = [];
 
 beforeAll(async () => {
   server = await startQueueServer();
-  client = new SQSClient({
-    endpoint: server.endpoint,
-    region: "local",
-    credentials: { accessKeyId: "local", secretAccessKey: "local" },
-  });
+  client = connect(server.endpoint);
 });
 afterAll(async () => {
+  await Promise.all(benches.map((bench) => bench.stop()));
   client.destroy();
   await server.stop();
 });
-beforeEach(async () => {
-  queueUrl = (await createQueues(client, `test${++installation}`)).verify.queue;
-});
-afterEach(async () => {
-  await poller?.stop();
-  poller = undefined;
-});
+
+function connect(endpoint: string): SQSClient {
+  const credentials = { accessKeyId: "local", secretAccessKey: "local" };
+  return new SQSClient({ endpoint, region: "local", credentials });
+}
 
 type Handler = (event: SQSEvent, context: Context) => unknown;
 
-function start(handler: Handler, more: { concurrency?: number; timeoutMs?: number } = {}): void {
-  poller = startPoller({
-    client,
-    queueUrl,
-    queueArn: "arn:aws:sqs:local:000000000000:test.fifo",
-    region: "local",
-    functionName: "stub",
-    handler,
-    timeoutMs: 30_000,
-    batchSize: 10,
-    concurrency: 4,
-    waitSeconds: 1,
-    clock: systemClock,
-    random: () => 0.5,
-    log: silentLog,
-    ...more,
-  });
+/** A queue of its own with a poller on it. */
+interface Bench {
+  start(handler: Handler, more?: { concurrency?: number; timeoutMs?: number }): void;
+  stop(): Promise<void>;
+  send(group: string, body: string): Promise<void>;
+  count(): Promise<{ waiting: number; inFlight: number }>;
+  expectLeft(left: { waiting: number; inFlight: number }): Promise<void>;
 }
 
-async function send(group: string, body: string): Promise<void> {
-  await client.send(
-    new SendMessageCommand({
-      QueueUrl: queueUrl,
-      MessageBody: body,
-      MessageGroupId: group,
-      MessageDeduplicationId: `${group}-${body}`,
-      MessageAttributes: { origin: { DataType: "String", StringValue: "test" } },
-    }),
-  );
-}
-
-async function count(): Promise<{ waiting: number; inFlight: number }> {
-  const { Attributes: attributes } = await client.send(
-    new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ["All"] }),
-  );
-  return {
-    waiting: Number(attributes?.ApproximateNumberOfMessages),
-    inFlight: Number(attributes?.ApproximateNumberOfMessagesNotVisible),
+async function createBench(sqs: SQSClient, name = `test${++installations}`): Promise<Bench> {
+  const queueUrl = (await createQueues(sqs, name)).verify.queue;
+  let poller: Poller | undefined;
+  const count: Bench["count"] = async () => {
+    const { Attributes: attributes } = await sqs.send(
+      new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ["All"] }),
+    );
+    return {
+      waiting: Number(attributes?.ApproximateNumberOfMessages),
+      inFlight: Number(attributes?.ApproximateNumberOfMessagesNotVisible),
+    };
   };
+  const bench: Bench = {
+    count,
+    expectLeft: (left) => vi.waitFor(async () => expect(await count()).toEqual(left), SOON),
+    stop: async () => poller?.stop(),
+    start(handler, more = {}) {
+      poller = startPoller({
+        client: sqs,
+        queueUrl,
+        queueArn: "arn:aws:sqs:local:000000000000:test.fifo",
+        region: "local",
+        functionName: "stub",
+        handler,
+        timeoutMs: 30_000,
+        batchSize: 10,
+        concurrency: 4,
+        waitSeconds: 1,
+        clock: systemClock,
+        random: () => 0,
+        log: silentLog,
+        ...more,
+      });
+    },
+    async send(group, body) {
+      await sqs.send(
+        new SendMessageCommand({
+          QueueUrl: queueUrl,
+          MessageBody: body,
+          MessageGroupId: group,
+          MessageDeduplicationId: `${group}-${body}`,
+          MessageAttributes: { origin: { DataType: "String", StringValue: "test" } },
+        }),
+      );
+    },
+  };
+  benches.push(bench);
+  return bench;
 }
 
-const expectLeft = (left: { waiting: number; inFlight: number }): Promise<void> =>
-  vi.waitFor(async () => expect(await count()).toEqual(left), SOON);
+// Side by side, because each has to wait for a long poll to end. No vi.fn: its calls are forgotten as the next test begins.
+const it = test.concurrent;
 
 describe("the event that a handler gets", () => {
   it("has every field that Lambda sends", async () => {
+    const bench = await createBench(client);
     let seen: { event: SQSEvent; context: Context } | undefined;
-    start((event, context) => {
+    bench.start((event, context) => {
       seen = { event, context };
     });
-    await send("harbour/lighthouse/dev", "hello");
+    await bench.send("harbour/lighthouse/dev", "hello");
     await vi.waitFor(() => expect(seen).toBeDefined(), SOON);
     expect(seen?.event.Records).toEqual([
       {
@@ -118,46 +131,57 @@ describe("the event that a handler gets", () => {
 
 describe("the answer of a handler", () => {
   it("deletes what it does not report, and leaves what it does", async () => {
-    start((event): SQSBatchResponse => {
+    const bench = await createBench(client);
+    bench.start((event): SQSBatchResponse => {
       const failed = event.Records.filter((record) => record.body === "bad");
       return { batchItemFailures: failed.map((record) => ({ itemIdentifier: record.messageId })) };
     });
-    await send("a", "good");
-    await send("b", "bad");
-    await send("c", "good");
-    await expectLeft({ waiting: 0, inFlight: 1 });
+    await bench.send("a", "good");
+    await bench.send("b", "bad");
+    await bench.send("c", "good");
+    await bench.expectLeft({ waiting: 0, inFlight: 1 });
   });
 
-  it.each([
+  it.for([
     ["throws", () => Promise.reject(new Error("on purpose"))],
     ["answers with a text", () => "done"],
     ["reports a message that it did not get", () => ({ batchItemFailures: [{ itemIdentifier: "other" }] })],
     ["reports without an id", () => ({ batchItemFailures: [{}] })],
-  ] satisfies [string, Handler][])("fails the whole batch when it %s", async (_, handler) => {
-    const answer = vi.fn(handler);
-    start(answer);
-    await send("a", "one");
-    await vi.waitFor(() => expect(answer).toHaveBeenCalled(), SOON);
-    await poller?.stop();
-    expect(await count()).toEqual({ waiting: 0, inFlight: 1 });
+  ] as [string, Handler][])("fails the whole batch when it %s", async ([, handler]) => {
+    const bench = await createBench(client);
+    let called = false;
+    bench.start((event, context) => {
+      called = true;
+      return handler(event, context);
+    });
+    await bench.send("a", "one");
+    await vi.waitFor(() => expect(called).toBe(true), SOON);
+    await bench.stop();
+    expect(await bench.count()).toEqual({ waiting: 0, inFlight: 1 });
   });
 
   it("comes too late after the function's time-out", async () => {
-    const hang = vi.fn(() => new Promise(() => undefined));
-    start(hang, { timeoutMs: 20 });
-    await send("a", "one");
-    await vi.waitFor(() => expect(hang).toHaveBeenCalled(), SOON);
-    await poller?.stop();
-    expect(await count()).toEqual({ waiting: 0, inFlight: 1 });
+    const bench = await createBench(client);
+    let called = false;
+    const hang = (): Promise<never> => {
+      called = true;
+      return new Promise(() => undefined);
+    };
+    bench.start(hang, { timeoutMs: 20 });
+    await bench.send("a", "one");
+    await vi.waitFor(() => expect(called).toBe(true), SOON);
+    await bench.stop();
+    expect(await bench.count()).toEqual({ waiting: 0, inFlight: 1 });
   });
 });
 
 describe("delivery", () => {
   it("keeps the order within a group, one at a time, and works on groups side by side", async () => {
+    const bench = await createBench(client);
     const order: Record<string, string[]> = {};
     const working = new Map<string, number>();
     let together = 0;
-    start(async (event) => {
+    bench.start(async (event) => {
       for (const { attributes, body } of event.Records) {
         const group = attributes.MessageGroupId ?? "";
         working.set(group, (working.get(group) ?? 0) + 1);
@@ -168,18 +192,19 @@ describe("delivery", () => {
         working.set(group, 0);
       }
     });
-    for (let n = 1; n <= 5; n++) for (const group of ["a", "b", "c"]) await send(group, String(n));
+    for (let n = 1; n <= 5; n++) for (const group of ["a", "b", "c"]) await bench.send(group, String(n));
     await vi.waitFor(() => expect(Object.values(order).flat()).toHaveLength(15), SOON);
     expect(order).toEqual({ a: [..."12345"], b: [..."12345"], c: [..."12345"] });
   });
 
   it("goes on with other groups while one is slow, up to its concurrency", async () => {
+    const bench = await createBench(client);
     let release = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
       release = resolve;
     });
     const done: string[] = [];
-    start(
+    bench.start(
       async (event) => {
         for (const { body } of event.Records) {
           if (body === "slow") await gate;
@@ -188,83 +213,63 @@ describe("delivery", () => {
       },
       { concurrency: 2 },
     );
-    await send("a", "slow");
-    await vi.waitFor(async () => expect((await count()).inFlight).toBe(1), SOON);
-    await send("b", "quick");
+    await bench.send("a", "slow");
+    await vi.waitFor(async () => expect((await bench.count()).inFlight).toBe(1), SOON);
+    await bench.send("b", "quick");
     await vi.waitFor(() => expect(done).toEqual(["quick"]), SOON);
     release();
     await vi.waitFor(() => expect(done).toEqual(["quick", "slow"]), SOON);
-    await expectLeft({ waiting: 0, inFlight: 0 });
+    await bench.expectLeft({ waiting: 0, inFlight: 0 });
   });
 
   it("stops only when the invocations under way are done, and takes nothing more", async () => {
+    const bench = await createBench(client);
     let release = (): void => undefined;
-    const started = vi.fn();
-    start(async () => {
-      started();
+    let started = 0;
+    bench.start(async () => {
+      started++;
       await new Promise<void>((resolve) => {
         release = resolve;
       });
     });
-    await send("a", "one");
-    await vi.waitFor(() => expect(started).toHaveBeenCalled(), SOON);
-    const stopped = vi.fn();
-    const stopping = poller?.stop().then(stopped);
-    await send("b", "two");
-    await vi.waitFor(async () => expect(await count()).toEqual({ waiting: 1, inFlight: 1 }), SOON);
-    expect(stopped).not.toHaveBeenCalled();
+    await bench.send("a", "one");
+    await vi.waitFor(() => expect(started).toBe(1), SOON);
+    let stopped = false;
+    const stopping = bench.stop().then(() => {
+      stopped = true;
+    });
+    await bench.send("b", "two");
+    await vi.waitFor(async () => expect(await bench.count()).toEqual({ waiting: 1, inFlight: 1 }), SOON);
+    expect(stopped).toBe(false);
     release();
     await stopping;
-    expect(await count()).toEqual({ waiting: 1, inFlight: 0 });
-    expect(started).toHaveBeenCalledTimes(1);
+    expect(await bench.count()).toEqual({ waiting: 1, inFlight: 0 });
+    expect(started).toBe(1);
   });
 
   it("comes back after the queue server was away", async () => {
-    const own = await startQueueServer();
-    const port = Number(new URL(own.endpoint).port);
-    const ownClient = new SQSClient({
-      endpoint: own.endpoint,
-      region: "local",
-      credentials: { accessKeyId: "local", secretAccessKey: "local" },
-      maxAttempts: 1,
+    const first = await startQueueServer();
+    const sqs = connect(first.endpoint);
+    const lonely = await createBench(sqs, "lonely");
+    let calls = 0;
+    lonely.start(() => {
+      calls++;
     });
-    const url = (await createQueues(ownClient, "test")).verify.queue;
-    const handler = vi.fn();
-    const lonely = startPoller({
-      client: ownClient,
-      queueUrl: url,
-      queueArn: "",
-      region: "local",
-      functionName: "stub",
-      handler,
-      timeoutMs: 1_000,
-      batchSize: 10,
-      concurrency: 1,
-      waitSeconds: 1,
-      clock: systemClock,
-      random: () => 0,
-      log: silentLog,
-    });
-    await own.stop();
-    const again = await startQueueServer({ port });
-    await createQueues(ownClient, "test");
-    await ownClient.send(
-      new SendMessageCommand({
-        QueueUrl: url,
-        MessageBody: "hello",
-        MessageGroupId: "a",
-        MessageDeduplicationId: "a",
-      }),
-    );
-    await vi.waitFor(() => expect(handler).toHaveBeenCalled(), SOON);
+    await lonely.send("a", "before");
+    await vi.waitFor(() => expect(calls).toBe(1), SOON);
+    await first.stop();
+    const again = await startQueueServer({ port: Number(new URL(first.endpoint).port) });
+    await createQueues(sqs, "lonely");
+    await lonely.send("a", "after");
+    await vi.waitFor(() => expect(calls).toBe(2), SOON);
     await lonely.stop();
-    ownClient.destroy();
+    sqs.destroy();
     await again.stop();
   });
 });
 
 describe("a partial batch response", () => {
-  it.each([
+  test.each([
     [undefined, []],
     [null, []],
     [{}, []],
@@ -275,7 +280,7 @@ describe("a partial batch response", () => {
     expect(readFailures(response, ["a", "b"])).toEqual(new Set(failed));
   });
 
-  it.each([
+  test.each([
     [[]],
     ["ok"],
     [{ ok: true }],

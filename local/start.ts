@@ -91,7 +91,7 @@ async function run(options: StartOptions, dataDir: string, signal: AbortSignal):
   try {
     print(`Tallyman runs (started in ${((performance.now() - started) / 1000).toFixed(1)} s).`);
     describeStack(stack, dataDir);
-    await work(stack, { isSandbox, once, demo: options.demo }, signal);
+    await work(stack, { dataDir, isSandbox, once, demo: options.demo }, signal);
   } finally {
     if (!once && !signal.aborted) print("Stopping …");
     await stack.stop();
@@ -99,6 +99,7 @@ async function run(options: StartOptions, dataDir: string, signal: AbortSignal):
 }
 
 interface WorkOptions {
+  readonly dataDir: string;
   readonly isSandbox: boolean;
   readonly once: boolean;
   readonly demo: boolean | undefined;
@@ -151,7 +152,7 @@ async function work(stack: Stack, options: WorkOptions, signal: AbortSignal): Pr
       print(await formatHistory(ledger, clusterName, PROJECT, names));
       return;
     }
-    suggest(options.isSandbox, stack);
+    suggest(options, stack);
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve();
       signal.addEventListener("abort", () => resolve(), { once: true });
@@ -173,13 +174,18 @@ function describeStack(stack: Stack, dataDir: string): void {
   for (const [name = "", value] of rows) print(`  ${styleText("dim", name.padEnd(8))} ${value}`);
 }
 
-function suggest(isSandbox: boolean, stack: Stack): void {
+function suggest({ dataDir, isSandbox }: WorkOptions, stack: Stack): void {
   const [project, stage] = isSandbox ? [PROJECT, "prod"] : ["PROJECT", "STAGE"];
-  const lines = [
-    ["npm run tallyman -- stages", "every Stage and where its verification is"],
-    [`npm run tallyman -- history ${project} ${stage}`, "all attempts, newest first"],
-    [`npm run tallyman -- reverify ${project} ${stage}`, "verify the Freight again; watch it here"],
+  const where = dataDir === resolve(DEFAULT_DATA_FOLDER) ? "" : ` --data ${showPath(dataDir)}`;
+  const tallyman = (command: string): string => `npm run tallyman -- ${command}${where}`;
+  const lines: [command: string, what: string][] = [
+    [tallyman("get stages"), "every Stage and where its verification is"],
+    [tallyman(`history stage ${stage} -p ${project}`), "all attempts, newest first"],
+    [tallyman(`reverify ${stage} -p ${project}`), "verify its Freight again; watch it here"],
+    ["npm run tallyman -- --help", "everything else"],
   ];
+  if (isSandbox)
+    lines.push([`npm run promote -- qa calm-heron${where}`, "what Kargo would do: bring Freight to a Stage"]);
   if (stack.file.kubeconfig !== undefined) {
     const kubeconfig = showPath(stack.file.kubeconfig);
     lines.push([
@@ -187,9 +193,9 @@ function suggest(isSandbox: boolean, stack: Stack): void {
       "the sandbox, as kubectl sees it",
     ]);
   }
-  const width = Math.max(...lines.map(([command = ""]) => command.length));
+  const width = Math.max(...lines.map(([command]) => command.length));
   print("\nTry, in another terminal:");
-  for (const [command = "", what = ""] of lines) {
+  for (const [command, what] of lines) {
     print(`  ${styleText("bold", command.padEnd(width))}  ${styleText("dim", what)}`);
   }
   print("\nCtrl-C stops everything.\n");
