@@ -1,0 +1,156 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { ConfigurationError, parseConfiguration } from "../../infra/configuration.ts";
+import { CLUSTER } from "./synthesized.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const CA = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
+
+function problemsOf(value: unknown): readonly string[] {
+  try {
+    parseConfiguration(value);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+const withCluster = (change: object): object => ({ clusters: [{ ...CLUSTER, ...change }] });
+
+test("a configuration may say only what it must", () => {
+  expect(parseConfiguration({ clusters: [CLUSTER] })).toEqual({
+    name: "tallyman",
+    clusters: [CLUSTER],
+    concurrency: 10,
+    logLevel: "info",
+  });
+});
+
+test("a configuration may come from the command line, as text", () => {
+  expect(parseConfiguration(JSON.stringify({ name: "other", clusters: [CLUSTER] })).name).toBe("other");
+});
+
+test("a configuration may say everything", () => {
+  const all = {
+    name: "other",
+    clusters: [{ ...CLUSTER, ca: CA, tlsServerName: "kubernetes" }],
+    controllerInstanceId: "blue",
+    concurrency: 2,
+    logLevel: "debug",
+  };
+  expect(parseConfiguration(all)).toEqual(all);
+});
+
+test.each<[what: string, value: unknown, key: string, help: RegExp]>([
+  ["no configuration", undefined, "context.tallyman", /is missing; add \{"clusters"/],
+  ["text that is not JSON", "{clusters", "context.tallyman", /not JSON; check the quotes/],
+  ["another type", [], "context.tallyman", /expected object/],
+  [
+    "an unknown key",
+    { clusters: [CLUSTER], cluster: 1 },
+    "context.tallyman",
+    /cluster is unknown; remove it/,
+  ],
+  ["no clusters", {}, "context.tallyman.clusters", /is missing; add a list/],
+  ["an empty list of clusters", { clusters: [] }, "context.tallyman.clusters", /at least one/],
+  ["a bad stack name", { name: "Tally_man", clusters: [CLUSTER] }, "context.tallyman.name", /DNS label/],
+  ["a long stack name", { name: "a".repeat(41), clusters: [CLUSTER] }, "context.tallyman.name", /at most 40/],
+  [
+    "a cluster without name",
+    withCluster({ name: undefined }),
+    "context.tallyman.clusters[0].name",
+    /add a string/,
+  ],
+  ["a bad cluster name", withCluster({ name: "a/b" }), "context.tallyman.clusters[0].name", /DNS label/],
+  ["plain HTTP", withCluster({ server: "http://k8s" }), "context.tallyman.clusters[0].server", /https URL/],
+  [
+    "no token",
+    withCluster({ tokenSecret: undefined }),
+    "context.tallyman.clusters[0].tokenSecret",
+    /is missing/,
+  ],
+  [
+    "a token for a secret's name",
+    withCluster({ tokenSecret: "eyJhbGciOi.eyJpc3MiOi.c2lnbmF0dXJl" }),
+    "context.tallyman.clusters[0].tokenSecret",
+    /is a token; put it into a Secrets Manager secret/,
+  ],
+  [
+    "a secret's name that cannot be one",
+    withCluster({ tokenSecret: "a secret" }),
+    "context.tallyman.clusters[0].tokenSecret",
+    /name or the ARN/,
+  ],
+  [
+    "a token in place",
+    withCluster({ token: "x" }),
+    "context.tallyman.clusters[0]",
+    /token is unknown; remove it/,
+  ],
+  ["a CA that is no PEM", withCluster({ ca: "LS0t" }), "context.tallyman.clusters[0].ca", /as PEM/],
+  [
+    "an empty TLS name",
+    withCluster({ tlsServerName: "" }),
+    "context.tallyman.clusters[0].tlsServerName",
+    /leave it out/,
+  ],
+  [
+    "an empty instance id",
+    { clusters: [CLUSTER], controllerInstanceId: "" },
+    "context.tallyman.controllerInstanceId",
+    /leave it out/,
+  ],
+  [
+    "a fraction of a batch",
+    { clusters: [CLUSTER], concurrency: 2.5 },
+    "context.tallyman.concurrency",
+    /whole number/,
+  ],
+  ["concurrency 1", { clusters: [CLUSTER], concurrency: 1 }, "context.tallyman.concurrency", /at least 2/],
+  [
+    "too much concurrency",
+    { clusters: [CLUSTER], concurrency: 1001 },
+    "context.tallyman.concurrency",
+    /at most 1000/,
+  ],
+  [
+    "an unknown log level",
+    { clusters: [CLUSTER], logLevel: "loud" },
+    "context.tallyman.logLevel",
+    /one of debug/,
+  ],
+  [
+    "a cluster's name twice",
+    { clusters: [CLUSTER, CLUSTER] },
+    "context.tallyman.clusters[1].name",
+    /used twice; give each its own/,
+  ],
+  [
+    "more than a function's environment holds",
+    { clusters: ["a", "b", "c"].map((name) => ({ ...CLUSTER, name })) },
+    "context.tallyman.clusters",
+    /of which Lambda allows 4096; deploy some/,
+  ],
+])("refuses %s, names the key and says what to do", (_what, value, key, help) => {
+  const problems = problemsOf(value);
+  expect(problems).toHaveLength(1);
+  expect(problems[0]?.startsWith(`${key}: `)).toBe(true);
+  expect(problems[0]).toMatch(help);
+});
+
+test("every problem is told at once", () => {
+  expect(problemsOf({ ...withCluster({ server: "x", ca: "y" }), concurrency: 1 })).toHaveLength(3);
+});
+
+test("the app says so on standard error and fails, without a stack trace", () => {
+  const { status, stderr } = spawnSync(process.execPath, ["infra/app.ts"], {
+    cwd: ROOT,
+    encoding: "utf8",
+    env: { ...process.env, CDK_CONTEXT_JSON: JSON.stringify({ tallyman: {} }) },
+  });
+  expect(status).toBe(1);
+  expect(stderr).toContain("context.tallyman.clusters: is missing");
+  expect(stderr).not.toContain("    at ");
+});

@@ -1,0 +1,169 @@
+import { Capture, Match } from "aws-cdk-lib/assertions";
+import { Bucket } from "aws-cdk-lib/aws-s3";
+import { AwsSolutionsChecks } from "cdk-nag";
+import { expect, test } from "vitest";
+import { buildApp } from "../../infra/build-app.ts";
+import { LEDGER_TABLE } from "../../shared/ledger/table.ts";
+import { MESSAGE_KINDS } from "../../shared/messages/schema.ts";
+import { QUEUE_DEFINITION } from "../../shared/queue/definition.ts";
+import { readConfiguration } from "../../shared/runtime/configuration.ts";
+import { CLUSTER, synthesize } from "./synthesized.ts";
+
+const { template, find } = synthesize();
+const QUEUE = "AWS::SQS::Queue";
+const FUNCTION = "AWS::Lambda::Function";
+const MAPPING = "AWS::Lambda::EventSourceMapping";
+
+test("the ledger outlives its stack and its mistakes", () => {
+  template.hasResource("AWS::DynamoDB::Table", {
+    DeletionPolicy: "Retain",
+    UpdateReplacePolicy: "Retain",
+    Properties: Match.objectLike({
+      BillingMode: "PAY_PER_REQUEST",
+      DeletionProtectionEnabled: true,
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+      SSESpecification: { SSEEnabled: true },
+      TimeToLiveSpecification: { AttributeName: LEDGER_TABLE.timeToLiveAttribute, Enabled: true },
+    }),
+  });
+});
+
+test("the table is the one definition's: keys, indexes and what they copy", () => {
+  const [table] = find("AWS::DynamoDB::Table");
+  const keys = (index: { partitionKey: string; sortKey: string }) => [
+    { AttributeName: index.partitionKey, KeyType: "HASH" },
+    { AttributeName: index.sortKey, KeyType: "RANGE" },
+  ];
+  expect(table?.properties.KeySchema).toEqual(keys(LEDGER_TABLE));
+  expect(table?.properties.GlobalSecondaryIndexes).toEqual(
+    Object.values(LEDGER_TABLE.indexes).map((index) => ({
+      IndexName: index.name,
+      KeySchema: keys(index),
+      Projection: { ProjectionType: "INCLUDE", NonKeyAttributes: [...LEDGER_TABLE.projectedAttributes] },
+    })),
+  );
+});
+
+test.each(MESSAGE_KINDS)("the %s queue is FIFO and so is its dead-letter queue", (kind) => {
+  const target = new Capture();
+  template.hasResourceProperties(QUEUE, {
+    QueueName: `tallyman-${kind}.fifo`,
+    FifoQueue: true,
+    FifoThroughputLimit: "perMessageGroupId",
+    DeduplicationScope: "messageGroup",
+    ContentBasedDeduplication: false,
+    SqsManagedSseEnabled: true,
+    MessageRetentionPeriod: QUEUE_DEFINITION.retention,
+    RedrivePolicy: { deadLetterTargetArn: target, maxReceiveCount: QUEUE_DEFINITION.redriveAfter },
+  });
+  const [deadLetters] = find(QUEUE, target.asObject()["Fn::GetAtt"][0]);
+  expect(deadLetters?.properties).toMatchObject({
+    QueueName: `tallyman-${kind}-dlq.fifo`,
+    FifoQueue: true,
+    SqsManagedSseEnabled: true,
+    MessageRetentionPeriod: QUEUE_DEFINITION.retention,
+  });
+});
+
+test("every queue refuses what is not encrypted on its way", () => {
+  const denied = find("AWS::SQS::QueuePolicy").map(({ properties }) => JSON.stringify(properties));
+  expect(denied).toHaveLength(find(QUEUE).length);
+  for (const policy of denied) expect(policy).toContain('"aws:SecureTransport":"false"');
+});
+
+test("a message stays invisible for six times as long as its function may take", () => {
+  const mappings = find(MAPPING);
+  expect(mappings).toHaveLength(MESSAGE_KINDS.length);
+  for (const { properties } of mappings) {
+    const [queue] = find(QUEUE, getAtt(properties.EventSourceArn));
+    const [worker] = find(FUNCTION, getRef(properties.FunctionName));
+    const timeout = Number(worker?.properties.Timeout);
+    expect(timeout).toBe(QUEUE_DEFINITION.functionTimeout);
+    expect(Number(queue?.properties.VisibilityTimeout)).toBeGreaterThanOrEqual(6 * timeout);
+  }
+});
+
+test("a worker's batch fails message by message, and its concurrency is bounded by the event source", () => {
+  for (const { properties } of find(MAPPING)) {
+    expect(properties).toMatchObject({
+      FunctionResponseTypes: ["ReportBatchItemFailures"],
+      BatchSize: QUEUE_DEFINITION.batchSize,
+      ScalingConfig: { MaximumConcurrency: 10 },
+    });
+    // SQS FIFO queues know no batching window.
+    expect(properties.MaximumBatchingWindowInSeconds).toBeUndefined();
+  }
+});
+
+test("every function runs on Node 24 and arm64, with source maps and nobody's reserved concurrency", () => {
+  const functions = find(FUNCTION);
+  expect(functions).toHaveLength(MESSAGE_KINDS.length + 2);
+  for (const { properties } of functions) {
+    expect(properties).toMatchObject({
+      Runtime: "nodejs24.x",
+      Architectures: ["arm64"],
+      Handler: "index.handler",
+    });
+    expect(properties.Environment).toMatchObject({ Variables: { NODE_OPTIONS: "--enable-source-maps" } });
+    // One would make Lambda refuse batches, which costs receives, and windows could not overlap.
+    expect(properties.ReservedConcurrentExecutions).toBeUndefined();
+  }
+});
+
+test("every function can read its environment", () => {
+  for (const { properties } of find(FUNCTION)) {
+    const { Variables: variables } = properties.Environment as { Variables: Record<string, unknown> };
+    const env = Object.fromEntries(
+      Object.entries(variables).map(([name, value]) => [
+        name,
+        typeof value === "string" ? value : "resolved",
+      ]),
+    );
+    const [cluster] = readConfiguration(env).clusters;
+    expect(cluster?.server).toBe(CLUSTER.server);
+    expect(cluster?.token).toBe(`{{resolve:secretsmanager:${CLUSTER.tokenSecret}:SecretString:::}}`);
+  }
+});
+
+test("the sweeper and each cluster's forwarder are invoked each minute, and not again when they fail", () => {
+  const second = { ...CLUSTER, name: "edge", server: "https://edge.example.com" };
+  const two = synthesize({ clusters: [CLUSTER, second] });
+  const rules = two.find("AWS::Events::Rule");
+  expect(rules).toHaveLength(3);
+  for (const { properties } of rules) {
+    expect(properties.ScheduleExpression).toBe("rate(1 minute)");
+    expect(properties.Targets).toMatchObject([{ RetryPolicy: { MaximumRetryAttempts: 0 } }]);
+  }
+  const watched = two.find(FUNCTION, "Forwarder").map(({ properties }) => properties.Environment);
+  expect(watched).toMatchObject(
+    ["main", "edge"].map((name) => ({ Variables: { TALLYMAN_FORWARDER_CLUSTER: name } })),
+  );
+  for (const { properties } of two.find(FUNCTION, "Forwarder")) expect(properties.Timeout).toBe(900);
+});
+
+test("somebody is told of dead letters, of messages that wait, and of a silent forwarder", () => {
+  const names = find("AWS::CloudWatch::Alarm").map(({ properties }) => properties.MetricName);
+  const count = (name: string) => names.filter((each) => each === name).length;
+  expect(count("ApproximateNumberOfMessagesVisible")).toBe(MESSAGE_KINDS.length);
+  expect(count("ApproximateAgeOfOldestMessage")).toBe(MESSAGE_KINDS.length);
+  expect(count("ForwarderHeartbeat")).toBe(1);
+});
+
+test("cdk-nag finds nothing in the stack, and would find something", () => {
+  const configuration = { clusters: [CLUSTER] };
+  const clean = buildApp({ context: { tallyman: configuration } });
+  expect(new AwsSolutionsChecks(clean).validateScope(clean)).toMatchObject({ success: true, violations: [] });
+
+  const dirty = buildApp({ context: { tallyman: configuration } });
+  const bucket = new Bucket(dirty.node.findChild("tallyman"), "Bucket");
+  expect(bucket).toBeDefined();
+  expect(new AwsSolutionsChecks(dirty).validateScope(dirty).success).toBe(false);
+});
+
+function getAtt(value: unknown): string {
+  return (value as { "Fn::GetAtt": [string] })["Fn::GetAtt"][0];
+}
+
+function getRef(value: unknown): string {
+  return (value as { Ref: string }).Ref;
+}
