@@ -1,0 +1,221 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { GetQueueAttributesCommand, SetQueueAttributesCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { startDynamoDb } from "../../local/dynamodb.ts";
+import { buildEnvironment, LOCAL_REGION, withEnvironment } from "../../local/environment.ts";
+import { createLedgerTable } from "../../local/ledger-table.ts";
+import { startQueueServer } from "../../local/queue-server.ts";
+import { createQueues } from "../../local/queues.ts";
+import { SANDBOX_PLUGIN } from "../../local/sandbox/rollouts/providers.ts";
+import { startRolloutsController } from "../../local/sandbox/rollouts-controller.ts";
+import { startSandboxCluster } from "../../local/sandbox/sandbox-cluster.ts";
+import { createTransport } from "../../shared/cluster/https-transport.ts";
+import { isTerminal } from "../../shared/domain/phase.ts";
+import type { Verification } from "../../shared/domain/verification.ts";
+import { createLedger } from "../../shared/ledger/ledger.ts";
+import { MESSAGE_KINDS } from "../../shared/messages/schema.ts";
+import { systemClock } from "../../shared/runtime/clock.ts";
+import { createKargoActor } from "../harness/kargo-actor.ts";
+
+/**
+ * Real processes, real kills: `npm run test:kills [-- --verifications 500 --stages 50]`. Worker and forwarder are ended
+ * with SIGKILL at random moments while verifications run, and started again at once. Afterwards nothing may be lost,
+ * nothing doubled, nothing open. Everything listens on loopback, and the run is bounded in time.
+ */
+const { values } = parseArgs({
+  options: {
+    verifications: { type: "string", default: "500" },
+    stages: { type: "string", default: "50" },
+    minutes: { type: "string", default: "6" },
+  },
+});
+const STAGES = Number(values.stages);
+const PER_STAGE = Math.ceil(Number(values.verifications) / STAGES);
+const DEADLINE = Date.now() + Number(values.minutes) * 60_000;
+const CLUSTER = "harbour";
+const PROJECT = "lighthouse";
+const TABLE = "tallyman-kills";
+/** Seconds that a killed worker's messages stay invisible; on AWS it is minutes, which would only take longer. */
+const VISIBILITY = 2;
+
+const dir = mkdtempSync(join(tmpdir(), "tallyman-kills-"));
+const [database, queueServer, sandbox] = await Promise.all([
+  startDynamoDb(),
+  startQueueServer(),
+  startSandboxCluster({ eventWindow: 100_000 }),
+]);
+const connection = { region: LOCAL_REGION, credentials: { accessKeyId: "local", secretAccessKey: "local" } };
+const dynamoDb = new DynamoDBClient({ ...connection, endpoint: database.endpoint });
+const sqs = new SQSClient({ ...connection, endpoint: queueServer.endpoint });
+await createLedgerTable(dynamoDb, TABLE);
+const queues = await createQueues(sqs, TABLE);
+for (const kind of MESSAGE_KINDS) {
+  const Attributes = { VisibilityTimeout: String(VISIBILITY) };
+  await sqs.send(new SetQueueAttributesCommand({ QueueUrl: queues[kind].queue, Attributes }));
+}
+const environment = withEnvironment(
+  process.env,
+  buildEnvironment({
+    table: TABLE,
+    dynamoDbEndpoint: database.endpoint,
+    sqsEndpoint: queueServer.endpoint,
+    queues,
+    clusters: [{ name: CLUSTER, server: sandbox.url }],
+    logLevel: "warn",
+  }),
+);
+Object.assign(environment, {
+  TALLYMAN_BACKOFF_BASE_SECONDS: "0.2",
+  TALLYMAN_BACKOFF_CAP_SECONDS: "2",
+  TALLYMAN_SWEEP_SECONDS: "5",
+});
+
+const kills = { worker: 0, forwarder: 0 };
+const running: Partial<Record<keyof typeof kills, ChildProcess>> = {};
+let stopping = false;
+
+function keepAlive(name: keyof typeof kills, script: string): void {
+  const log = openSync(join(dir, `${name}.log`), "a");
+  const file = fileURLToPath(new URL(script, import.meta.url));
+  const child = spawn(process.execPath, [file], { env: environment, stdio: ["ignore", log, log] });
+  closeSync(log);
+  running[name] = child;
+  child.once("exit", () => {
+    delete running[name];
+    if (!stopping) keepAlive(name, script);
+  });
+}
+
+const transport = createTransport({ server: sandbox.url });
+const kargo = createKargoActor(transport, PROJECT, systemClock);
+const ledger = createLedger(dynamoDb, TABLE);
+const rollouts = startRolloutsController({ url: sandbox.url });
+const stages = Array.from({ length: STAGES }, (_, index) => `stage-${index}`);
+const freight = Array.from({ length: PER_STAGE }, (_, index) => `${index}`.padStart(40, "f"));
+
+async function verificationsOf(stage: string): Promise<Verification[]> {
+  const { items } = await ledger.listHistory({ cluster: CLUSTER, project: PROJECT, stage }, { limit: 1000 });
+  return items.flatMap((entry) => (entry.kind === "verification" ? [entry.verification] : []));
+}
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) {
+    if (Date.now() > DEADLINE)
+      throw new Error(`not within ${values.minutes} minutes: ${what}; logs in ${dir}`);
+    await wait(100);
+  }
+}
+
+/** Promotions one after the other; the next one comes as soon as the ledger knows of the last. */
+async function live(stage: string): Promise<void> {
+  for (const [index, name] of freight.entries()) {
+    await kargo.promote(stage, [{ name }]);
+    await until(
+      `${stage} has started verification ${index + 1}`,
+      async () => (await verificationsOf(stage)).length > index,
+    );
+  }
+  await until(`${stage} has no open verification`, async () =>
+    (await verificationsOf(stage)).every((v) => isTerminal(v.phase)),
+  );
+}
+
+async function kill(): Promise<void> {
+  const names = Object.keys(kills) as (keyof typeof kills)[];
+  while (!stopping) {
+    await wait(300 + Math.random() * 1_500);
+    const name = names[Math.floor(Math.random() * names.length)];
+    const child = name === undefined ? undefined : running[name];
+    if (stopping || name === undefined || child === undefined) continue;
+    child.kill("SIGKILL");
+    kills[name]++;
+  }
+}
+
+const startedAt = Date.now();
+let failures: string[] = [];
+try {
+  await kargo.createProject();
+  await kargo.createTemplate("smoke", {
+    metrics: [
+      {
+        name: "probe",
+        interval: "300ms",
+        count: 2,
+        provider: { plugin: { [SANDBOX_PLUGIN]: { outcomes: ["Successful"] } } },
+      },
+    ],
+  });
+  for (const name of freight) await kargo.createFreight(name);
+  for (const stage of stages) await kargo.createStage(stage);
+  keepAlive("worker", "../../local/worker.ts");
+  keepAlive("forwarder", "../../functions/forwarder/main.ts");
+  const killing = kill();
+  await Promise.all(stages.map(live));
+  stopping = true;
+  await killing;
+  failures = await inspect();
+} catch (error) {
+  failures.push(error instanceof Error ? error.message : String(error));
+} finally {
+  stopping = true;
+  for (const child of Object.values(running)) child.kill("SIGKILL");
+  await rollouts.stop();
+  transport.close();
+  await Promise.all([database.stop(), queueServer.stop(), sandbox.stop()]);
+  dynamoDb.destroy();
+  sqs.destroy();
+}
+
+/** What a sceptic would count. */
+async function inspect(): Promise<string[]> {
+  const wrong: string[] = [];
+  const runs = await kargo.listRuns();
+  const byPhase: Record<string, number> = {};
+  let total = 0;
+  for (const stage of stages) {
+    const verifications = await verificationsOf(stage);
+    total += verifications.length;
+    for (const v of verifications) byPhase[v.phase] = (byPhase[v.phase] ?? 0) + 1;
+    if (verifications.length !== PER_STAGE)
+      wrong.push(`${stage}: ${verifications.length} verifications for ${PER_STAGE} Promotions`);
+    const made = runs.filter((run) => run.metadata.labels["kargo.akuity.io/stage"] === stage).length;
+    const withRun = verifications.filter((v) => v.run !== undefined).length;
+    if (made !== withRun) wrong.push(`${stage}: ${made} AnalysisRuns for ${withRun} verifications`);
+    const { status } = await kargo.getStage(stage);
+    const shown = (status?.freightHistory ?? []).flatMap((item) => item.verificationHistory ?? []);
+    const frozen = shown.filter((entry) => ["", "Pending", "Running"].includes(entry.phase));
+    if (frozen.length > 0) wrong.push(`${stage}: its status shows ${frozen.length} verifications as open`);
+  }
+  for (const kind of MESSAGE_KINDS) {
+    const { Attributes } = await sqs.send(
+      new GetQueueAttributesCommand({
+        QueueUrl: queues[kind].deadLetterQueue,
+        AttributeNames: ["ApproximateNumberOfMessages"],
+      }),
+    );
+    const letters = Number(Attributes?.ApproximateNumberOfMessages ?? 0);
+    if (letters > 0) wrong.push(`${letters} ${kind} messages are dead letters`);
+  }
+  const seconds = ((Date.now() - startedAt) / 1000).toFixed(0);
+  console.log(
+    `${total} verifications in ${STAGES} Stages, ${runs.length} AnalysisRuns, ${kills.worker} kills of the worker, ` +
+      `${kills.forwarder} of the forwarder, ${seconds} s; by phase: ${JSON.stringify(byPhase)}`,
+  );
+  return wrong;
+}
+
+for (const failure of failures) console.error(failure);
+if (failures.length > 0) {
+  console.error(`the children's logs are in ${dir}`);
+  process.exitCode = 1;
+} else {
+  rmSync(dir, { recursive: true, force: true });
+  console.log("nothing lost, nothing doubled, nothing open");
+}
