@@ -11,7 +11,7 @@ const FILE = "index.mjs";
 export const BUNDLE_HANDLER = "index.handler";
 
 /** How every function is bundled; a size is only comparable with one that was made with these. */
-export const BUNDLE_OPTIONS = {
+const BUNDLE_OPTIONS = {
   absWorkingDir: ROOT,
   // A name at the root and nothing written: the paths in the source map then are the repository's own.
   outfile: FILE,
