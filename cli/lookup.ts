@@ -58,7 +58,8 @@ export async function chooseProject(
   cluster: string,
   project: string | undefined,
 ): Promise<string> {
-  if (project !== undefined) return project;
+  // `TALLYMAN_PROJECT=` means that there is none.
+  if (project) return project;
   const projects = projectsOf(await listStages(connection.ledger, cluster));
   const [only, ...others] = projects;
   if (only !== undefined && others.length === 0) return only;

@@ -89,16 +89,21 @@ const sentDocument = ({ key, kind, id, time, target }: Sent, { actor, reason }: 
 });
 
 const describeSent = ({ key, kind, id }: Sent): string =>
-  `${kind} of Stage ${key.stage} in Project ${key.project} asked for: request ${id}`;
+  `${kind} of Stage ${key.stage} asked for: request ${id}`;
 
-const howToFollow = (context: Context, { key, id }: Sent): string =>
-  `${context.invokedAs} get request ${id} --stage ${key.stage} -p ${key.project} --cluster ${key.cluster}`;
+/** The command to go on with; one that can be pasted, so it is never broken. */
+const howToFollow = ({ invokedAs }: Context, { key, id }: Sent, { cluster, data }: RequestOptions): string =>
+  [
+    `${invokedAs} get request ${id} --stage ${key.stage} -p ${key.project}`,
+    ...(cluster === undefined ? [] : [`--cluster ${cluster}`]),
+    ...(data === undefined ? [] : [`--data ${data}`]),
+  ].join(" ");
 
 function writeSent(context: Context, sent: Sent, options: RequestOptions): void {
   writeResult(context.terminal, options.output, {
     document: () => toObject(sentDocument(sent, options)),
     names: () => [`request/${sent.id}`],
-    text: () => `${describeSent(sent)}\nWhat becomes of it:\n  ${howToFollow(context, sent)}`,
+    text: () => `${describeSent(sent)}\nWhat becomes of it:\n  ${howToFollow(context, sent, options)}`,
   });
 }
 
@@ -116,7 +121,7 @@ function writeFollowed(context: Context, sent: Sent, options: RequestOptions, fo
   if (exitCode !== EXIT_CODES.timedOut && exitCode !== EXIT_CODES.unreachable) return;
   context.terminal.err(`tallyman: not over after ${formatDuration(options.timeout)}; the request goes on.`);
   if (followed.trouble !== undefined) context.terminal.err(`  ${toLine(followed.trouble)}`);
-  if (isForPeople(options.output)) context.terminal.err(`  ${howToFollow(context, sent)}`);
+  if (isForPeople(options.output)) context.terminal.err(`  ${howToFollow(context, sent, options)}`);
 }
 
 function describeEnd(context: Context, sent: Sent, { request, verification }: Followed): string {
@@ -124,7 +129,7 @@ function describeEnd(context: Context, sent: Sent, { request, verification }: Fo
   if (request === undefined) return describeSent(sent);
   if (verification === undefined || request.outcome !== "started") {
     const { text, style } = formatOutcome(request.outcome);
-    return `${paint(style, text)} ${toLine(request.message)}`;
+    return `${paint(style, text)}: ${toLine(request.message)}`;
   }
   const { text, style } = formatPhase(verification.phase);
   const took = formatTook(verification, now);

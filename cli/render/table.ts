@@ -4,7 +4,7 @@ export interface Column {
   readonly title: string;
   /** Set on columns that may be cut: to no less than this. */
   readonly least?: number;
-  /** What is kept of a text that is cut; default `start`. */
+  /** What is kept when it is cut: of names both ends, of texts the start (default). */
   readonly keep?: "start" | "both";
 }
 
@@ -14,8 +14,8 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 const GAP = "  ";
 
 /**
- * A table with a line of titles. Where it would be wider than `columns`, the widest column that may be cut is
- * cut first; a column without any text is left out.
+ * A table with a line of titles. Where it would be wider than `columns`, columns that may be cut are cut, the
+ * widest first and names last; a column without any text is left out.
  */
 export function formatTable(
   definition: readonly Column[],
@@ -31,7 +31,7 @@ export function formatTable(
   );
   shrink(
     widths,
-    shown.map(({ column }) => column.least),
+    shown.map(({ column }) => column),
     options.columns - GAP.length * (shown.length - 1),
   );
   const format = (cells: readonly string[], styles: readonly (Style | undefined)[]): string => {
@@ -64,7 +64,20 @@ const textOf = (cell: Cell): string => (typeof cell === "string" ? cell : cell.t
 const styleOf = (cell: Cell | undefined): Style | undefined =>
   cell === undefined || typeof cell === "string" ? undefined : cell.style;
 
-function shrink(widths: number[], least: readonly (number | undefined)[], room: number): void {
+/** Names up to this stay whole as long as a text beside them can give way. */
+const NAME_COLUMNS = 20;
+
+/** Cuts what is long first, then texts, then names. */
+function shrink(widths: number[], columns: readonly Column[], room: number): void {
+  const limits: ((column: Column) => number | undefined)[] = [
+    ({ least }) => (least === undefined ? undefined : Math.max(least, NAME_COLUMNS)),
+    ({ least, keep }) => (keep === "both" ? undefined : least),
+    ({ least }) => least,
+  ];
+  for (const limit of limits) cutWidest(widths, columns.map(limit), room);
+}
+
+function cutWidest(widths: number[], least: readonly (number | undefined)[], room: number): void {
   let excess = widths.reduce((sum, width) => sum + width, 0) - room;
   while (excess > 0) {
     let widest = -1;

@@ -43,7 +43,8 @@ export function formatStages(rows: readonly StageRow[], allProjects: boolean, op
     { title: "FREIGHT", least: 9 },
     { title: "PHASE" },
     { title: "WHEN" },
-    { title: "ID" },
+    // With the Project there is no room for all.
+    ...(allProjects && !wide ? [] : [{ title: "ID" }]),
     { title: "NOTE", least: 10 },
   ];
   const cells = rows.map(({ record, latest }): Cell[] => {
@@ -56,7 +57,7 @@ export function formatStages(rows: readonly StageRow[], allProjects: boolean, op
       freight === undefined ? "" : formatFreight(freight, wide),
       latest === undefined ? "" : formatPhase(latest.phase),
       latest === undefined ? "" : at(latest.createdAt, options),
-      latest === undefined ? "" : wide ? latest.id : shortenId(latest.id),
+      ...(allProjects && !wide ? [] : [latest === undefined ? "" : wide ? latest.id : shortenId(latest.id)]),
       formatNote(record, latest),
     ];
   });
@@ -71,22 +72,21 @@ function formatNote({ awaiting, waiting }: StageRecord, latest: Verification | u
 }
 
 export function formatHistory(entries: readonly HistoryEntry[], options: ViewOptions): string {
-  const { wide } = options;
   const columns: Column[] = [
     { title: "WHEN" },
     { title: "ID", least: 8 },
     { title: "FREIGHT", least: 7 },
-    { title: "CAUSE", least: 12 },
+    { title: "CAUSE", least: 14 },
     { title: "PHASE" },
     { title: "TOOK" },
-    { title: "BY / MESSAGE", least: 12 },
+    { title: "BY / MESSAGE", least: 20 },
   ];
   const cells = entries.map((entry) =>
     entry.kind === "verification"
       ? verificationCells(entry.verification, options)
       : requestCells(entry.request, options),
   );
-  return formatTable(columns, cells, tableOptions({ ...options, wide }));
+  return formatTable(columns, cells, tableOptions(options));
 }
 
 function verificationCells(verification: Verification, options: ViewOptions): Cell[] {
@@ -98,14 +98,13 @@ function verificationCells(verification: Verification, options: ViewOptions): Ce
     formatCause(verification.cause, wide),
     formatPhase(verification.phase),
     formatTook(verification, now),
-    formatRemark(verification),
+    shortenRemark(formatRemark(verification), wide),
   ];
 }
 
 function requestCells(request: RequestRecord, options: ViewOptions): Cell[] {
   const { wide } = options;
-  const about =
-    request.target === undefined ? "" : ` of ${wide ? request.target : shortenId(request.target)}`;
+  const about = request.target === undefined || !wide ? "" : ` of ${request.target}`;
   return [
     at(request.createdAt, options),
     wide ? request.requestId : shortenId(request.requestId),
@@ -113,6 +112,13 @@ function requestCells(request: RequestRecord, options: ViewOptions): Cell[] {
     `asked ${request.kind}${about}`,
     formatOutcome(request.outcome),
     "",
-    formatRequestRemark(request),
+    shortenRemark(formatRequestRemark(request), wide),
   ];
+}
+
+/** Whole ids would leave no room for what is said of them. */
+function shortenRemark(text: string, wide: boolean): string {
+  return wide
+    ? text
+    : text.replace(/\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, "$1");
 }

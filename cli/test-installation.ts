@@ -1,0 +1,97 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { startDynamoDb } from "../local/dynamodb.ts";
+import { createLedgerTable } from "../local/ledger-table.ts";
+import { startQueueServer } from "../local/queue-server.ts";
+import { createQueues } from "../local/queues.ts";
+import { createLedger, type Ledger } from "../shared/ledger/ledger.ts";
+import { decodeMessage } from "../shared/messages/codec.ts";
+import type { Message, MessageKind } from "../shared/messages/schema.ts";
+import { createMessageQueue } from "../shared/queue/message-queue.ts";
+import { createVirtualClock, type VirtualClock } from "../test/engines/virtual-clock.ts";
+import { runCli } from "./program.ts";
+
+/** What a command wrote, and its exit code. */
+interface Run {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface TestInstallation {
+  readonly ledger: Ledger;
+  readonly clock: VirtualClock;
+  /** Runs a command line, written as a person types it (quotes are not understood); `during` while it waits. */
+  run(line: string | readonly string[], during?: () => Promise<void>): Promise<Run>;
+  /** The oldest message of a queue, through the contract. */
+  receive(kind: MessageKind): Promise<Message | undefined>;
+  stop(): Promise<void>;
+}
+
+export const REQUEST_ID = "11111111-2222-4333-8444-555555555555";
+
+/** A real ledger and real queues, and nobody who works on them: the test does. */
+export async function startTestInstallation(): Promise<TestInstallation> {
+  const [database, queues] = await Promise.all([startDynamoDb(), startQueueServer({ port: 0 })]);
+  const aws = { region: "local", credentials: { accessKeyId: "local", secretAccessKey: "local" } };
+  const dynamoDb = new DynamoDBClient({ ...aws, endpoint: database.endpoint });
+  const sqs = new SQSClient({ ...aws, endpoint: queues.endpoint });
+  await createLedgerTable(dynamoDb, "tallyman-test");
+  const urls = await createQueues(sqs, "tallyman-test");
+  const ledger = createLedger(dynamoDb, "tallyman-test");
+  const clock = createVirtualClock();
+
+  return {
+    ledger,
+    clock,
+    async run(line, during) {
+      const out: string[] = [];
+      const err: string[] = [];
+      let over = false;
+      const running = runCli(typeof line === "string" ? line.split(" ") : line, {
+        terminal: {
+          out: (text) => void out.push(text),
+          err: (text) => void err.push(text),
+          rawErr: (text) => void err.push(text),
+          columns: 80,
+          color: false,
+          live: false,
+        },
+        clock,
+        env: {},
+        user: "ada",
+        invokedAs: "tallyman",
+        newId: () => REQUEST_ID,
+        connect: () => ({
+          ledger,
+          queue: createMessageQueue(sqs, urls, "harbour"),
+          clusters: ["harbour", "outpost"],
+          close() {},
+        }),
+      }).finally(() => {
+        over = true;
+      });
+      // The clock goes on only when the command sleeps, and after the test has done its part.
+      let acted = during === undefined;
+      while (!over) {
+        await new Promise(setImmediate);
+        if (clock.sleepers().length === 0) continue;
+        if (!acted) await during?.();
+        acted = true;
+        clock.wakeNext();
+      }
+      return { code: await running, out: out.join("\n"), err: err.join("\n") };
+    },
+    async receive(kind) {
+      const { Messages: [message] = [] } = await sqs.send(
+        new ReceiveMessageCommand({ QueueUrl: urls[kind].queue, WaitTimeSeconds: 0 }),
+      );
+      return message?.Body === undefined ? undefined : decodeMessage(message.Body, kind);
+    },
+    async stop() {
+      dynamoDb.destroy();
+      sqs.destroy();
+      await Promise.all([database.stop(), queues.stop()]);
+    },
+  };
+}
