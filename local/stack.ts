@@ -10,6 +10,7 @@ import { openContext } from "./cluster-settings.ts";
 import { startDynamoDb } from "./dynamodb.ts";
 import { buildEnvironment, LOCAL_REGION, type LogLevel, withEnvironment } from "./environment.ts";
 import { lockFolder } from "./folder-lock.ts";
+import { choosePort } from "./free-port.ts";
 import { createLedgerTable } from "./ledger-table.ts";
 import { startQueueServer } from "./queue-server.ts";
 import { createQueues } from "./queues.ts";
@@ -90,13 +91,15 @@ async function assemble(
   const cluster = await openCluster(options, dataDir, cleanups, (settings) => follow(settings));
   const { settings } = cluster;
 
-  const database = await startNear(ports.dynamoDb, DEFAULT_PORTS.dynamoDb, (port) =>
-    startDynamoDb({ port, ...stored("ledger") }),
-  );
+  const database = await startDynamoDb({
+    port: await choosePort(ports.dynamoDb, DEFAULT_PORTS.dynamoDb),
+    ...stored("ledger"),
+  });
   cleanups.push(() => database.stop());
-  const queueServer = await startNear(ports.sqs, DEFAULT_PORTS.sqs, (port) =>
-    startQueueServer({ port, ...stored("queues") }),
-  );
+  const queueServer = await startQueueServer({
+    port: await choosePort(ports.sqs, DEFAULT_PORTS.sqs),
+    ...stored("queues"),
+  });
   cleanups.push(() => queueServer.stop());
 
   const connection = {
@@ -206,9 +209,10 @@ async function openCluster(
     cleanups.push(() => context.stop());
     return context;
   }
-  const sandbox = await startNear(ports.cluster, DEFAULT_PORTS.cluster, (port) =>
-    startSandboxCluster({ port, ...(memory ? {} : { dataFile: join(dataDir, "cluster.json") }) }),
-  );
+  const sandbox = await startSandboxCluster({
+    port: await choosePort(ports.cluster, DEFAULT_PORTS.cluster),
+    ...(memory ? {} : { dataFile: join(dataDir, "cluster.json") }),
+  });
   cleanups.push(() => sandbox.stop());
   const rollouts = startRolloutsController({ url: sandbox.url });
   cleanups.push(() => rollouts.stop());
@@ -219,21 +223,6 @@ async function openCluster(
     access: { server: sandbox.url },
     kubeconfig,
   };
-}
-
-/** Takes the port that was asked for, or else the usual one if it is free; a stable address is easier to use. */
-async function startNear<T>(
-  asked: number | undefined,
-  usual: number,
-  start: (port: number) => Promise<T>,
-): Promise<T> {
-  if (asked !== undefined) return start(asked);
-  try {
-    return await start(usual);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-    return start(0);
-  }
 }
 
 function once(run: () => Promise<void>): () => Promise<void> {

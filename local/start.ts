@@ -181,7 +181,7 @@ function suggest({ dataDir, isSandbox }: WorkOptions, stack: Stack): void {
   const lines: [command: string, what: string][] = [
     [tallyman("get stages"), "every Stage and where its verification is"],
     [tallyman(`history stage ${stage} -p ${project}`), "all attempts, newest first"],
-    [tallyman(`reverify ${stage} -p ${project}`), "verify its Freight again; watch it here"],
+    [tallyman(`reverify stage ${stage} -p ${project}`), "verify its Freight again; watch it here"],
     ["npm run tallyman -- --help", "everything else"],
   ];
   if (isSandbox)
