@@ -15,8 +15,11 @@ export function createLog(component: string): Log & { readonly logger: Logger } 
   const logger = new Logger({ serviceName: SERVICE, persistentKeys: { component } });
   const write =
     (level: "debug" | "info" | "warn" | "error") =>
-    (message: string, fields: Readonly<Record<string, unknown>> = {}): void =>
-      logger[level](message, fields);
+    (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+      // Logger drops a field that is called `message`, and complains, since the line itself has one.
+      const { message: detail, ...others } = fields;
+      logger[level](message, detail === undefined ? others : { ...others, detail });
+    };
   return { logger, debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
