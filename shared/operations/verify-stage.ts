@@ -7,6 +7,7 @@ import type { StageRecord, Verification, WaitingRequest } from "../domain/verifi
 import { publishPhase, tellWorld } from "./record.ts";
 import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
 import { recordSuperseded, startVerification } from "./start-verification.ts";
+import { recordUnseenPromotions } from "./unseen-promotions.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
 /** What a look at a Stage came to. */
@@ -62,6 +63,7 @@ async function carryOut(
         await recordSuperseded(world, key, stage, decision.superseded, decision.due.promotion);
       }
       if (!decision.known) {
+        await recordUnseenPromotions(world, key, stage, record);
         const since = world.clock.now();
         const awaiting = { ...decision.due, since, reason: decision.reason };
         await world.ledger.writeStage({
@@ -76,6 +78,7 @@ async function carryOut(
       if (decision.superseded !== undefined) {
         await recordSuperseded(world, key, stage, decision.superseded, decision.start.promotion);
       }
+      await recordUnseenPromotions(world, key, stage, record);
       await voidWaiting(world, key, record.waiting, decision.start.promotion);
       return { started: await startLatest(world, key, stage, record, decision.start) };
     }

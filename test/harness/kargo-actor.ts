@@ -192,6 +192,19 @@ export function createKargoActor(transport: KubernetesTransport, project: string
           ]),
         ),
       };
+      await send("POST", inProject(KARGO, "promotions"), {
+        apiVersion: "kargo.akuity.io/v1alpha1",
+        kind: "Promotion",
+        metadata: { name },
+        spec: { stage, freight: freight[0]?.name, steps: [{ uses: "argocd-update" }] },
+      });
+      await send("PATCH", `${inProject(KARGO, "promotions")}/${name}/status`, {
+        status: {
+          phase: "Succeeded",
+          finishedAt: new Date(clock.now()).toISOString(),
+          freightCollection: collection,
+        },
+      });
       await changeStatus(stage, (status) => ({
         currentPromotion: null,
         lastPromotion: {

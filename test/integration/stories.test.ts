@@ -98,6 +98,27 @@ describe("one Freight", () => {
     expect(await bench.kargo.listRuns("dev")).toHaveLength(1);
   });
 
+  it("that came and went while nobody watched leaves a record that says Superseded", async () => {
+    await bench.kargo.promote("dev", [{ name: A }]);
+    await bench.quiesce();
+    bench.sandbox.faults.stallWatches(true);
+    bench.clock.advance(1_000);
+    const unseen = await bench.kargo.promote("dev", [{ name: B }]);
+    bench.clock.advance(1_000);
+    const current = await bench.kargo.promote("dev", [{ name: A }]);
+    // A relist shows the Stage as it is now; what was between is only in its history.
+    bench.sandbox.faults.stallWatches(false);
+    bench.sandbox.store.compact();
+    bench.sandbox.faults.dropWatches();
+    await bench.quiesce();
+    const [first, second, third] = await bench.verifications("dev");
+    expect(first?.phase).toBe("Pending");
+    expect(second).toMatchObject({ promotion: unseen, phase: "Aborted", reason: "Superseded" });
+    expect(second?.message).toContain(current);
+    expect(third).toMatchObject({ promotion: current, phase: "Pending" });
+    expect(await shownPhases("dev")).toEqual([["Pending"], ["Aborted"], ["Pending"]]);
+  });
+
   it("promoted again gets a verification and an AnalysisRun of its own", async () => {
     for (let i = 0; i < 2; i++) {
       await bench.kargo.promote("dev", [{ name: A }]);
