@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { StageKey } from "../shared/domain/identity.ts";
 import type { RequestRecord, Verification } from "../shared/domain/verification.ts";
+import { REQUEST_ID, startTestInstallation } from "../test/harness/cli-installation.ts";
 import { makeKey, makeRun, makeVerification } from "../test/integration/ledger/fixtures.ts";
 import { measure } from "./render/text.ts";
-import { REQUEST_ID, startTestInstallation } from "./test-installation.ts";
 
 let installation: Awaited<ReturnType<typeof startTestInstallation>>;
 const run: (typeof installation)["run"] = (line, during) => installation.run(line, during);
@@ -83,8 +83,8 @@ describe("reading", () => {
     expect(code).toBe(0);
     expectToFit(out);
     expect(out).toMatch(/^STAGE +FREIGHT +PHASE +WHEN +ID +NOTE$/m);
-    expect(out).toMatch(/^dev +bbbbbbb\+c… +● Running +60s ago +[0-9a-f]{8}$/m);
-    expect(out).toMatch(/^checkout-with.*…/m);
+    expect(out).toMatch(/^dev +bbbbbbb\+c+… +● Running +1m ago +[0-9a-f]{8}$/m);
+    expect(out).toMatch(/^checkout-w…-name-end /m);
     expect((await run("get stages -o name")).out).toBe(`stage/${LONG.stage}\nstage/dev`);
     expect((await run("get stages dev -A -o wide")).out).toContain(running.id);
   });
@@ -94,8 +94,8 @@ describe("reading", () => {
     expect(code).toBe(0);
     expectToFit(out);
     const lines = out.split("\n");
-    expect(lines[1]).toMatch(/^30s ago +pipeli.* +asked reverify +⊘ refused +bo: verification/);
-    expect(lines[2]).toMatch(/^60s ago .*● Running +1m/);
+    expect(lines[1]).toMatch(/^30s ago +pipeli.* +asked reverify +⊘ refused +bo: verif/);
+    expect(lines[2]).toMatch(/^1m ago .*● Running +1m/);
     expect(lines[3]).toMatch(/^5m ago .*aaaaaaa .*promotion +✖ Failed +9s +Metric/);
     const wide = await run("history stage dev -o wide");
     expect(wide.out).toContain("2029-12-31 23:55:00Z");
@@ -124,7 +124,7 @@ describe("reading", () => {
     const { code, out } = await run(`describe verification ${failed.id.slice(0, 8)} --stage dev`);
     expect(code).toBe(0);
     expect(out).toContain(`Verification: ${failed.id}`);
-    expect(out).toMatch(/^2029-12-31 23:55:10Z +\+10s +✖ Failed +Metric/m);
+    expect(out).toMatch(/^2029-12-31 23:55:10Z +10s +✖ Failed +Metric/m);
     expect(out).toMatch(/^latency +✖ Failed +3 +2 +1 +0 +0$/m);
     const { out: json } = await run(`describe verification ${failed.id} --stage dev -o json`);
     expect(JSON.parse(json)).toMatchObject({

@@ -9,7 +9,14 @@ import { type CommonOptions, createViewOptions, type WaitOptions } from "./optio
 import { isForPeople, writeResult } from "./output.ts";
 import { createProgress } from "./progress.ts";
 import { toObject, toRequest, toVerification } from "./render/document.ts";
-import { formatOutcome, formatPhase, formatRemark, formatTook, shortenId } from "./render/labels.ts";
+import {
+  formatOutcome,
+  formatPhase,
+  formatRemark,
+  formatTook,
+  shortenId,
+  shortenIds,
+} from "./render/labels.ts";
 import { toLine } from "./render/text.ts";
 import { formatDuration, toIso } from "./render/time.ts";
 
@@ -129,7 +136,7 @@ function describeEnd(context: Context, sent: Sent, { request, verification }: Fo
   if (request === undefined) return describeSent(sent);
   if (verification === undefined || request.outcome !== "started") {
     const { text, style } = formatOutcome(request.outcome);
-    return `${paint(style, text)}: ${toLine(request.message)}`;
+    return `${paint(style, text)}: ${shortenIds(toLine(request.message))}`;
   }
   const { text, style } = formatPhase(verification.phase);
   const took = formatTook(verification, now);

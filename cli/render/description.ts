@@ -81,7 +81,7 @@ function formatTransitions(
   if (transitions.length === 0) return "";
   const rows = transitions.map((each): Cell[] => [
     formatAbsolute(each.at),
-    each.at === createdAt ? "" : `+${formatDuration(Math.max(0, each.at - createdAt))}`,
+    each.at === createdAt ? "" : formatDuration(Math.max(0, each.at - createdAt)),
     formatPhase(each.phase),
     each.message || (each.reason ?? ""),
   ]);

@@ -5,7 +5,7 @@ import type { DescribedVerification } from "../lookup.ts";
 import { toIso } from "./time.ts";
 
 /** The shape of JSON and YAML output; scripts hang on it, so fields are added and never renamed. */
-export const API_VERSION = "tallyman.dev/v1";
+const API_VERSION = "tallyman.dev/v1";
 
 /** A value with `undefined` fields left out when it is written. */
 type Document = Readonly<Record<string, unknown>>;

@@ -46,6 +46,11 @@ export function shortenId(id: string): string {
   return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(id) ? id.slice(0, 8) : id;
 }
 
+/** Every UUID in a text shortened: whole ones leave no room for what is said of them. */
+export function shortenIds(text: string): string {
+  return text.replace(/\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, "$1");
+}
+
 /** Kargo names Freight by a SHA-1; its first seven characters are what people use. */
 const shortenFreight = (name: string): string => (/^[0-9a-f]{40}$/.test(name) ? name.slice(0, 7) : name);
 

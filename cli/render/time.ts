@@ -7,8 +7,8 @@ const DAY = 24 * HOUR;
 export function formatAge(at: number, now: number): string {
   const passed = now - at;
   if (passed < SECOND) return "now";
-  if (passed < 2 * MINUTE) return `${Math.floor(passed / SECOND)}s ago`;
-  if (passed < 2 * HOUR) return `${Math.floor(passed / MINUTE)}m ago`;
+  if (passed < MINUTE) return `${Math.floor(passed / SECOND)}s ago`;
+  if (passed < HOUR) return `${Math.floor(passed / MINUTE)}m ago`;
   if (passed < 2 * DAY) return `${Math.floor(passed / HOUR)}h ago`;
   return `${Math.floor(passed / DAY)}d ago`;
 }

@@ -9,6 +9,7 @@ import {
   formatRequestRemark,
   formatTook,
   shortenId,
+  shortenIds,
 } from "./labels.ts";
 import { type Cell, type Column, formatTable } from "./table.ts";
 import type { Paint } from "./text.ts";
@@ -79,7 +80,7 @@ export function formatHistory(entries: readonly HistoryEntry[], options: ViewOpt
     { title: "CAUSE", least: 14 },
     { title: "PHASE" },
     { title: "TOOK" },
-    { title: "BY / MESSAGE", least: 20 },
+    { title: "BY / MESSAGE", least: 13 },
   ];
   const cells = entries.map((entry) =>
     entry.kind === "verification"
@@ -98,7 +99,7 @@ function verificationCells(verification: Verification, options: ViewOptions): Ce
     formatCause(verification.cause, wide),
     formatPhase(verification.phase),
     formatTook(verification, now),
-    shortenRemark(formatRemark(verification), wide),
+    wide ? formatRemark(verification) : shortenIds(formatRemark(verification)),
   ];
 }
 
@@ -112,13 +113,6 @@ function requestCells(request: RequestRecord, options: ViewOptions): Cell[] {
     `asked ${request.kind}${about}`,
     formatOutcome(request.outcome),
     "",
-    shortenRemark(formatRequestRemark(request), wide),
+    wide ? formatRequestRemark(request) : shortenIds(formatRequestRemark(request)),
   ];
-}
-
-/** Whole ids would leave no room for what is said of them. */
-function shortenRemark(text: string, wide: boolean): string {
-  return wide
-    ? text
-    : text.replace(/\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, "$1");
 }

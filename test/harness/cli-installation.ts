@@ -1,15 +1,15 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { startDynamoDb } from "../local/dynamodb.ts";
-import { createLedgerTable } from "../local/ledger-table.ts";
-import { startQueueServer } from "../local/queue-server.ts";
-import { createQueues } from "../local/queues.ts";
-import { createLedger, type Ledger } from "../shared/ledger/ledger.ts";
-import { decodeMessage } from "../shared/messages/codec.ts";
-import type { Message, MessageKind } from "../shared/messages/schema.ts";
-import { createMessageQueue } from "../shared/queue/message-queue.ts";
-import { createVirtualClock, type VirtualClock } from "../test/engines/virtual-clock.ts";
-import { runCli } from "./program.ts";
+import { runCli } from "../../cli/program.ts";
+import { startDynamoDb } from "../../local/dynamodb.ts";
+import { createLedgerTable } from "../../local/ledger-table.ts";
+import { startQueueServer } from "../../local/queue-server.ts";
+import { createQueues } from "../../local/queues.ts";
+import { createLedger, type Ledger } from "../../shared/ledger/ledger.ts";
+import { decodeMessage } from "../../shared/messages/codec.ts";
+import type { Message, MessageKind } from "../../shared/messages/schema.ts";
+import { createMessageQueue } from "../../shared/queue/message-queue.ts";
+import { createVirtualClock, type VirtualClock } from "../engines/virtual-clock.ts";
 
 /** What a command wrote, and its exit code. */
 interface Run {
