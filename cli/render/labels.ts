@@ -98,9 +98,19 @@ export function formatRemark(verification: Verification): string {
   return join(actor, said.join("; "));
 }
 
-/** `ada: new test data — verification 1234 is no longer the Stage's latest`. */
-export function formatRequestRemark({ actor, reason, message }: RequestRecord): string {
-  return join(actor, [reason ?? "", message].filter((part) => part !== "").join(" — "));
+/**
+ * `ada: new test data — verification 1234 is no longer the Stage's latest`. What a request led to stands in the
+ * next line of a history, and only `whole` says it here as well.
+ */
+export function formatRequestRemark(
+  { actor, reason, message, outcome }: RequestRecord,
+  whole: boolean,
+): string {
+  const known = outcome === "started" || outcome === "aborted";
+  return join(
+    actor,
+    [reason ?? "", known && !whole ? "" : message].filter((part) => part !== "").join(" — "),
+  );
 }
 
 const by = (actor: string | undefined): string => (actor === undefined ? "" : ` by ${actor}`);

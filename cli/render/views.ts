@@ -113,6 +113,6 @@ function requestCells(request: RequestRecord, options: ViewOptions): Cell[] {
     `asked ${request.kind}${about}`,
     formatOutcome(request.outcome),
     "",
-    wide ? formatRequestRemark(request) : shortenIds(formatRequestRemark(request)),
+    wide ? formatRequestRemark(request, true) : shortenIds(formatRequestRemark(request, false)),
   ];
 }
