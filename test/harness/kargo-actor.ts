@@ -47,6 +47,10 @@ export interface StageOptions {
 export interface FreightChoice {
   readonly name: string;
   readonly origin?: string;
+  /** What the Stage's status says of it; the Freight object itself has none. */
+  readonly commits?: readonly Json[];
+  readonly images?: readonly Json[];
+  readonly charts?: readonly Json[];
 }
 
 export interface HistoryItem {
@@ -186,9 +190,9 @@ export function createKargoActor(transport: KubernetesTransport, project: string
       const collection = {
         id: computeCollectionId(freight.map((each) => each.name)),
         items: Object.fromEntries(
-          freight.map(({ name: member, origin = DEFAULT_ORIGIN }) => [
+          freight.map(({ name: member, origin = DEFAULT_ORIGIN, ...artifacts }) => [
             origin,
-            { name: member, origin: { kind: "Warehouse", name: origin.split("/")[1] } },
+            { name: member, origin: { kind: "Warehouse", name: origin.split("/")[1] }, ...artifacts },
           ]),
         ),
       };
@@ -205,19 +209,23 @@ export function createKargoActor(transport: KubernetesTransport, project: string
           freightCollection: collection,
         },
       });
-      await changeStatus(stage, (status) => ({
-        currentPromotion: null,
-        lastPromotion: {
-          name,
-          status: { phase: "Succeeded" },
-          finishedAt: new Date(clock.now()).toISOString(),
-        },
-        health: null,
-        freightHistory: [collection, ...((status.freightHistory as unknown[] | undefined) ?? [])].slice(
-          0,
-          10,
-        ),
-      }));
+      await changeStatus(stage, (status) => {
+        // Written already, and only the answer was lost.
+        if ((status.lastPromotion as Json | undefined)?.name === name) return {};
+        return {
+          currentPromotion: null,
+          lastPromotion: {
+            name,
+            status: { phase: "Succeeded" },
+            finishedAt: new Date(clock.now()).toISOString(),
+          },
+          health: null,
+          freightHistory: [collection, ...((status.freightHistory as unknown[] | undefined) ?? [])].slice(
+            0,
+            10,
+          ),
+        };
+      });
       if (health !== null) await changeStatus(stage, () => ({ health: { status: health } }));
       return name;
     },

@@ -12,27 +12,25 @@ import { buildEnvironment, LOCAL_REGION, withEnvironment } from "../../local/env
 import { createLedgerTable } from "../../local/ledger-table.ts";
 import { startQueueServer } from "../../local/queue-server.ts";
 import { createQueues } from "../../local/queues.ts";
-import { SANDBOX_PLUGIN } from "../../local/sandbox/rollouts/providers.ts";
-import { startRolloutsController } from "../../local/sandbox/rollouts-controller.ts";
-import { startSandboxCluster } from "../../local/sandbox/sandbox-cluster.ts";
-import { createTransport } from "../../shared/cluster/https-transport.ts";
 import { isTerminal } from "../../shared/domain/phase.ts";
 import type { Verification } from "../../shared/domain/verification.ts";
 import { createLedger } from "../../shared/ledger/ledger.ts";
 import { MESSAGE_KINDS } from "../../shared/messages/schema.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
 import { createKargoActor } from "../harness/kargo-actor.ts";
+import { openControlPlane, openSandbox } from "./premises.ts";
 
 /**
- * Real processes, real kills: `npm run test:kills [-- --verifications 500 --stages 50]`. Worker and forwarder are ended
+ * Real processes, real kills: `npm run test:kills [-- --verifications 500 --stages 50 --real]`. Worker and forwarder are ended
  * with SIGKILL at random moments while verifications run, and started again at once. Afterwards nothing may be lost,
- * nothing doubled, nothing open. Everything listens on loopback, and the run is bounded in time.
+ * nothing doubled, nothing open. With `--real` the API server and etcd are real and are killed too. Everything listens on loopback, and the run is bounded in time.
  */
 const { values } = parseArgs({
   options: {
     verifications: { type: "string", default: "500" },
     stages: { type: "string", default: "50" },
-    minutes: { type: "string", default: "6" },
+    minutes: { type: "string", default: "8" },
+    real: { type: "boolean", default: false },
   },
 });
 const STAGES = Number(values.stages);
@@ -45,11 +43,8 @@ const TABLE = "tallyman-kills";
 const VISIBILITY = 2;
 
 const dir = mkdtempSync(join(tmpdir(), "tallyman-kills-"));
-const [database, queueServer, sandbox] = await Promise.all([
-  startDynamoDb(),
-  startQueueServer(),
-  startSandboxCluster({ eventWindow: 100_000 }),
-]);
+const premises = await (values.real ? openControlPlane() : openSandbox());
+const [database, queueServer] = await Promise.all([startDynamoDb(), startQueueServer()]);
 const connection = { region: LOCAL_REGION, credentials: { accessKeyId: "local", secretAccessKey: "local" } };
 const dynamoDb = new DynamoDBClient({ ...connection, endpoint: database.endpoint });
 const sqs = new SQSClient({ ...connection, endpoint: queueServer.endpoint });
@@ -66,7 +61,7 @@ const environment = withEnvironment(
     dynamoDbEndpoint: database.endpoint,
     sqsEndpoint: queueServer.endpoint,
     queues,
-    clusters: [{ name: CLUSTER, server: sandbox.url }],
+    clusters: [{ name: CLUSTER, ...premises.settings }],
     logLevel: "warn",
   }),
 );
@@ -76,26 +71,26 @@ Object.assign(environment, {
   TALLYMAN_SWEEP_SECONDS: "5",
 });
 
-const kills = { worker: 0, forwarder: 0 };
-const running: Partial<Record<keyof typeof kills, ChildProcess>> = {};
+const OURS = { worker: "../../local/worker.ts", forwarder: "../../functions/forwarder/main.ts" } as const;
+type Ours = keyof typeof OURS;
+const kills: Record<string, number> = {};
+const running: Partial<Record<Ours, ChildProcess>> = {};
 let stopping = false;
 
-function keepAlive(name: keyof typeof kills, script: string): void {
+function keepAlive(name: Ours): void {
   const log = openSync(join(dir, `${name}.log`), "a");
-  const file = fileURLToPath(new URL(script, import.meta.url));
+  const file = fileURLToPath(new URL(OURS[name], import.meta.url));
   const child = spawn(process.execPath, [file], { env: environment, stdio: ["ignore", log, log] });
   closeSync(log);
   running[name] = child;
   child.once("exit", () => {
     delete running[name];
-    if (!stopping) keepAlive(name, script);
+    if (!stopping) keepAlive(name);
   });
 }
 
-const transport = createTransport({ server: sandbox.url });
-const kargo = createKargoActor(transport, PROJECT, systemClock);
+const kargo = createKargoActor(premises.others, PROJECT, systemClock);
 const ledger = createLedger(dynamoDb, TABLE);
-const rollouts = startRolloutsController({ url: sandbox.url });
 const stages = Array.from({ length: STAGES }, (_, index) => `stage-${index}`);
 const freight = Array.from({ length: PER_STAGE }, (_, index) => `${index}`.padStart(40, "f"));
 
@@ -127,14 +122,13 @@ async function live(stage: string): Promise<void> {
 }
 
 async function kill(): Promise<void> {
-  const names = Object.keys(kills) as (keyof typeof kills)[];
+  const names = [...Object.keys(OURS), ...Object.keys(OURS), ...Object.keys(premises.shakes)];
   while (!stopping) {
     await wait(300 + Math.random() * 1_500);
-    const name = names[Math.floor(Math.random() * names.length)];
-    const child = name === undefined ? undefined : running[name];
-    if (stopping || name === undefined || child === undefined) continue;
-    child.kill("SIGKILL");
-    kills[name]++;
+    const name = names[Math.floor(Math.random() * names.length)] ?? "worker";
+    if (stopping) return;
+    kills[name] = (kills[name] ?? 0) + 1;
+    await (premises.shakes[name]?.() ?? running[name as Ours]?.kill("SIGKILL"));
   }
 }
 
@@ -142,20 +136,11 @@ const startedAt = Date.now();
 let failures: string[] = [];
 try {
   await kargo.createProject();
-  await kargo.createTemplate("smoke", {
-    metrics: [
-      {
-        name: "probe",
-        interval: "300ms",
-        count: 2,
-        provider: { plugin: { [SANDBOX_PLUGIN]: { outcomes: ["Successful"] } } },
-      },
-    ],
-  });
+  await kargo.createTemplate("smoke", { metrics: [premises.metric] });
   for (const name of freight) await kargo.createFreight(name);
   for (const stage of stages) await kargo.createStage(stage);
-  keepAlive("worker", "../../local/worker.ts");
-  keepAlive("forwarder", "../../functions/forwarder/main.ts");
+  keepAlive("worker");
+  keepAlive("forwarder");
   const killing = kill();
   await Promise.all(stages.map(live));
   stopping = true;
@@ -166,9 +151,8 @@ try {
 } finally {
   stopping = true;
   for (const child of Object.values(running)) child.kill("SIGKILL");
-  await rollouts.stop();
-  transport.close();
-  await Promise.all([database.stop(), queueServer.stop(), sandbox.stop()]);
+  await premises.stop();
+  await Promise.all([database.stop(), queueServer.stop()]);
   dynamoDb.destroy();
   sqs.destroy();
 }
@@ -205,8 +189,8 @@ async function inspect(): Promise<string[]> {
   }
   const seconds = ((Date.now() - startedAt) / 1000).toFixed(0);
   console.log(
-    `${total} verifications in ${STAGES} Stages, ${runs.length} AnalysisRuns, ${kills.worker} kills of the worker, ` +
-      `${kills.forwarder} of the forwarder, ${seconds} s; by phase: ${JSON.stringify(byPhase)}`,
+    `${total} verifications in ${STAGES} Stages of ${premises.name}, ${runs.length} AnalysisRuns, ${seconds} s; ` +
+      `kills: ${JSON.stringify(kills)}; by phase: ${JSON.stringify(byPhase)}`,
   );
   return wrong;
 }
