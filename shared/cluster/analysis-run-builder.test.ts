@@ -298,6 +298,49 @@ describe("templates", () => {
   });
 });
 
+describe("arguments from the Freight", () => {
+  const repoURL = "registry.example.test/api";
+  const args = [{ name: "a", value: `\${{ imageFrom("${repoURL}").Tag }}` }];
+  const holding = (tag: string) => ({ commits: [], images: [{ repoURL, tag }], charts: [] });
+  const templates = [template("one", { args: [{ name: "a" }] })];
+  const analysisTemplates = [{ name: "one", kind: "AnalysisTemplate" as const }];
+  const buildWith = (snapshot: Partial<StageSnapshot>, freights: AnalysisRunParts["freights"] = FREIGHTS) =>
+    build({
+      templates,
+      freights,
+      stage: makeStage(
+        { analysisTemplates, args },
+        { requestedOrigins: ["Warehouse/back", "Warehouse/front"], ...snapshot },
+      ),
+    }).run.spec.args;
+  const told = [{ origin: "Warehouse/front", ...holding("told") }];
+  const asRead = [
+    { name: "f1", uid: "freight-1", artifacts: holding("read") },
+    { name: "f2", uid: "freight-2", artifacts: { ...holding(""), images: [] } },
+  ];
+
+  it("come from the Stage's snapshot", () => {
+    const artifacts = [...told, { origin: "Warehouse/back", ...holding(""), images: [] }];
+    expect(buildWith({ current: collection, artifacts })).toEqual([{ name: "a", value: "told" }]);
+  });
+
+  it("come from the Freight itself where an older producer's snapshot has none, or not of all", () => {
+    expect(buildWith({ current: collection }, asRead)).toEqual([{ name: "a", value: "read" }]);
+    expect(buildWith({ current: collection, artifacts: told }, asRead)).toEqual([
+      { name: "a", value: "told" },
+    ]);
+  });
+
+  it("are never those of another collection than the one that is verified", () => {
+    const current = { id: "other", freight: [] };
+    expect(buildWith({ current, artifacts: told }, asRead)).toEqual([{ name: "a", value: "read" }]);
+  });
+
+  it("are refused while nobody said what the Freight consists of", () => {
+    expect(refusalOf(() => buildWith({ current: collection }))).toContain("Freight f2");
+  });
+});
+
 it("whatever templates and arguments come in, a run without expressions or Fault Permanent comes out", async () => {
   const any = fc.jsonValue({ maxDepth: 3 });
   const name = fc.constantFrom("a", "b", "c", "__proto__", "constructor");

@@ -1,5 +1,6 @@
 import type { RunIdentity } from "../domain/analysis-run.ts";
 import { Fault } from "../domain/fault.ts";
+import type { FreightArtifacts } from "../domain/freight.ts";
 import { deriveAnalysisRunName, shortenLabel } from "../domain/identity.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import {
@@ -11,10 +12,12 @@ import {
   VERIFICATION_ANNOTATION,
 } from "./annotations.ts";
 import { mergeArguments } from "./argument-merging.ts";
+import type { HeldFreight } from "./held-artifacts.ts";
 import type { PlainObject } from "./plain-object.ts";
 import { MAX_IDENTITY_BYTES } from "./run-identity.ts";
 import { type FetchedTemplate, flattenTemplates, orderTemplates } from "./template-flattening.ts";
 
+export { readArtifacts } from "./artifact-reader.ts";
 export { isSameRun } from "./run-identity.ts";
 export { findNestedReferences } from "./template-flattening.ts";
 
@@ -25,7 +28,12 @@ export interface AnalysisRunParts {
   /** Every template that the Stage names and every one nested in them; see `findNestedReferences`. */
   readonly templates: readonly FetchedTemplate[];
   /** The members of `identity.collection`, as they are in the cluster. */
-  readonly freights: readonly { readonly name: string; readonly uid: string }[];
+  readonly freights: readonly {
+    readonly name: string;
+    readonly uid: string;
+    /** Counts where the Stage's snapshot has none: it came from an older forwarder, or they were too many for it. */
+    readonly artifacts?: FreightArtifacts;
+  }[];
   /** The Argo Rollouts controller that is to take the run; empty for the one without an instance id. */
   readonly controllerInstanceId?: string;
   /** Name of the Promotion behind the verification, where there is one. */
@@ -48,7 +56,7 @@ export function buildAnalysisRun(parts: AnalysisRunParts): {
     throw new Fault("Permanent", `Stage ${stage.project}/${stage.name}: spec.verification is missing`);
   }
   const template = flattenTemplates(orderTemplates(stage.verification.analysisTemplates, parts.templates));
-  const { args, warnings } = mergeArguments(template.args, stage);
+  const { args, warnings } = mergeArguments(template.args, stage, findHeldFreight(parts));
   const run = {
     apiVersion: "argoproj.io/v1alpha1",
     kind: "AnalysisRun",
@@ -69,6 +77,19 @@ export function buildAnalysisRun(parts: AnalysisRunParts): {
     },
   };
   return { run, warnings };
+}
+
+/** The Freight that is verified, with what it consists of as far as anybody said. */
+function findHeldFreight({ stage, identity, freights }: AnalysisRunParts): HeldFreight[] {
+  const { collection } = identity;
+  // The snapshot tells of what the Stage holds now, which need not be what is verified.
+  const told = stage.current?.id === collection.id ? (stage.artifacts ?? []) : [];
+  return collection.freight.map(({ name, origin }) => ({
+    name,
+    origin,
+    artifacts:
+      told.find((each) => each.origin === origin) ?? freights.find((each) => each.name === name)?.artifacts,
+  }));
 }
 
 /** Later ones win, so a Stage cannot give its runs the labels that say whose they are. */

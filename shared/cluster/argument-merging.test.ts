@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isFault } from "../domain/fault.ts";
+import type { FreightImage } from "../domain/freight.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import { mergeArguments } from "./argument-merging.ts";
 import { type FetchedTemplate, flattenTemplates } from "./template-flattening.ts";
@@ -15,7 +16,7 @@ const template = (name: string, spec: object): FetchedTemplate => ({
 function mergeFrom(
   templates: readonly FetchedTemplate[],
   given: { readonly args?: Pairs } = {},
-  { vars = [] }: { readonly vars?: Pairs } = {},
+  { vars = [], images = [] }: { readonly vars?: Pairs; readonly images?: readonly FreightImage[] } = {},
 ): ReturnType<typeof mergeArguments> {
   const stage: StageSnapshot = {
     uid: "uid-1",
@@ -26,11 +27,14 @@ function mergeFrom(
     controlFlow: false,
     verification: { analysisTemplates: [], args: given.args ?? [], labels: {}, annotations: {} },
     vars,
-    requestedOrigins: [],
+    requestedOrigins: ["Warehouse/w"],
     history: [],
     missingFreight: "verify-partial",
   };
-  return mergeArguments(flattenTemplates(templates).args, stage);
+  const artifacts = { commits: [], images, charts: [] };
+  return mergeArguments(flattenTemplates(templates).args, stage, [
+    { name: "f1", origin: "Warehouse/w", artifacts },
+  ]);
 }
 
 /** `${{ body }}`, written so that it cannot be mistaken for a template string. */
@@ -171,6 +175,21 @@ describe("arguments of Stage and templates", () => {
     );
     expect(message).toContain('argument "a"');
     expect(message).toContain("imageFrom");
+  });
+
+  it("a variable may name an artifact of the Freight that is verified", () => {
+    const { args } = mergeFrom(
+      [template("one", { args: [{ name: "a" }] })],
+      { args: [{ name: "a", value: `release ${wrap("vars.tag")}` }] },
+      {
+        vars: [
+          { name: "repo", value: "registry.example.test/api" },
+          { name: "tag", value: wrap("imageFrom(vars.repo).Tag") },
+        ],
+        images: [{ repoURL: "registry.example.test/api", tag: "v1.2.3" }],
+      },
+    );
+    expect(args).toEqual([{ name: "a", value: "release v1.2.3" }]);
   });
 
   it("variables that double each other end in a refusal, not in memory", () => {

@@ -1,6 +1,9 @@
 import { Fault, isFault } from "../domain/fault.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
-import { type ExpressionScope, evaluateTemplate, type JsonValue } from "./expressions.ts";
+import type { ExpressionScope } from "./expression-evaluation.ts";
+import type { JsonValue } from "./expression-values.ts";
+import { evaluateTemplate } from "./expressions.ts";
+import type { HeldFreight } from "./held-artifacts.ts";
 import { cutText } from "./plain-object.ts";
 import type { DeclaredArgument } from "./template-flattening.ts";
 
@@ -13,13 +16,17 @@ interface MergedArguments {
 /**
  * Gives the templates' arguments the Stage's values. The Stage's value wins over the template's value and over its
  * `valueFrom`, which goes; a Stage's argument with an empty value counts as absent, and one that no template declares is
- * left out with a warning (Kargo drops it in silence). Only what is used is evaluated.
+ * left out with a warning (Kargo drops it in silence). Only what is used is evaluated. `freight` is what is verified.
  *
  * @throws Fault `Permanent` naming each argument that stays without a value, or the first that cannot be evaluated.
  */
-export function mergeArguments(declared: readonly DeclaredArgument[], stage: StageSnapshot): MergedArguments {
+export function mergeArguments(
+  declared: readonly DeclaredArgument[],
+  stage: StageSnapshot,
+  freight: readonly HeldFreight[],
+): MergedArguments {
   const subject = `Stage ${stage.project}/${stage.name}`;
-  const scope = buildScope(stage, subject);
+  const scope = buildScope(stage, freight, subject);
   const names = new Set(declared.map((argument) => argument.name));
   const warnings: string[] = [];
   const given = new Map<string, string>();
@@ -70,9 +77,13 @@ function evaluateArgument(value: string, scope: ExpressionScope, owner: string):
  * evaluated is kept as its fault and counts only where it is used: it may be meant for promotion steps, where Kargo
  * knows more functions.
  */
-function buildScope(stage: StageSnapshot, subject: string): ExpressionScope {
+function buildScope(stage: StageSnapshot, freight: readonly HeldFreight[], subject: string): ExpressionScope {
   const vars = new Map<string, JsonValue | Fault>();
-  const scope: ExpressionScope = { ctx: { project: stage.project, stage: stage.name }, vars };
+  const scope: ExpressionScope = {
+    ctx: { project: stage.project, stage: stage.name },
+    vars,
+    holdings: { requestedOrigins: stage.requestedOrigins, freight },
+  };
   for (const { name, value } of stage.vars) {
     try {
       vars.set(

@@ -177,6 +177,75 @@ describe("a Stage is projected onto what verification needs", () => {
   });
 });
 
+describe("artifacts of the Freight that a Stage holds", () => {
+  const image = { repoURL: "registry.example.test/api", tag: "v1" };
+  const read = (value: string, items: object) =>
+    readStage(
+      makeStage({
+        spec: { verification: { args: [{ name: "a", value }] } },
+        status: {
+          freightHistory: [
+            { id: "c", items },
+            { id: "d", items: {} },
+          ],
+        },
+      }),
+    );
+  const EXPRESSION = `\${{ imageFrom('x').Tag }}`;
+
+  it("are read where an argument has an expression", () => {
+    const commit = { repoURL: "https://git.example.test/a", id: "abc", unknown: "x", tag: 5 };
+    const annotated = { ...image, annotations: { a: "b", n: 5 } };
+    const items = {
+      "Warehouse/b": {
+        name: "f2",
+        images: [annotated, { tag: "no repository" }, "no image"],
+        commits: [commit],
+      },
+      "Warehouse/a": { name: "f1", charts: [{ repoURL: "oci://charts.example.test/a", version: "1.0.0" }] },
+    };
+    expect(read(EXPRESSION, items).artifacts).toEqual([
+      {
+        origin: "Warehouse/a",
+        commits: [],
+        images: [],
+        charts: [{ repoURL: "oci://charts.example.test/a", version: "1.0.0" }],
+      },
+      {
+        origin: "Warehouse/b",
+        commits: [{ repoURL: "https://git.example.test/a", id: "abc" }],
+        images: [{ ...image, annotations: { a: "b" } }],
+        charts: [],
+      },
+    ]);
+    expect(read(EXPRESSION, items).current?.freight).toEqual([
+      { name: "f1", origin: "Warehouse/a" },
+      { name: "f2", origin: "Warehouse/b" },
+    ]);
+  });
+
+  it("stay out of messages where no argument can ask for them", () => {
+    expect(read("plain", { "Warehouse/a": { name: "f1", images: [image] } }).artifacts).toBeUndefined();
+  });
+
+  it("are left out whole, Freight by Freight, where they do not fit", () => {
+    const large = { name: "f1", images: [{ ...image, annotations: { a: "x".repeat(20_000) } }] };
+    const small = { name: "f2", images: [image] };
+    const items = { "Warehouse/large": large, "Warehouse/small": small };
+    expect(read(EXPRESSION, items).artifacts?.map((each) => each.origin)).toEqual(["Warehouse/small"]);
+    const many = Object.fromEntries(
+      Array.from({ length: 100 }, (_, i) => [
+        `Warehouse/w${i}`,
+        { name: `f${i}`, commits: [{ repoURL: "r", message: "x".repeat(15_000) }] },
+      ]),
+    );
+    const snapshot = read(EXPRESSION, many);
+    expect(snapshot.current?.freight).toHaveLength(100);
+    expect(snapshot.artifacts).toHaveLength(4);
+    expect(JSON.stringify(snapshot.artifacts).length).toBeLessThan(66_000);
+  });
+});
+
 describe("a Stage that cannot be used is refused by object and field", () => {
   it.each([
     ["metadata.uid", { metadata: { uid: undefined } }],
@@ -245,7 +314,17 @@ function arbitraryObject(): fc.Arbitrary<unknown> {
   const few = (entry: fc.Arbitrary<unknown>) => mostly(fc.array(entry, { maxLength: 2 }));
   const collection = fc.record({
     id: name,
-    items: mostly(fc.dictionary(fc.constantFrom("Warehouse/a", "__proto__", "x"), named({}), { maxKeys: 2 })),
+    items: mostly(
+      fc.dictionary(
+        fc.constantFrom("Warehouse/a", "__proto__", "x"),
+        named({
+          images: list(some({ repoURL: text, tag: text, annotations: map })),
+          commits: list(some({ repoURL: text, id: text })),
+          charts: list(some({ repoURL: text, name: text })),
+        }),
+        { maxKeys: 2 },
+      ),
+    ),
     verificationHistory: list(some({ id: text, phase: text })),
   });
   const stage = fc.record({
@@ -264,7 +343,7 @@ function arbitraryObject(): fc.Arbitrary<unknown> {
       requestedFreight: few(fc.record({ origin: named({}) })),
       verification: some({
         analysisTemplates: few(named({})),
-        args: few(named({ value: fc.string() })),
+        args: few(named({ value: fc.oneof(fc.string(), fc.constant(`\${{ x }}`)) })),
         analysisRunMetadata: some({ labels: map, annotations: map }),
       }),
     }),

@@ -2,6 +2,7 @@ import { Fault } from "../domain/fault.ts";
 import type { FreightCollection, FreightReference } from "../domain/freight.ts";
 import type {
   AnnotationRequest,
+  OriginArtifacts,
   StageSnapshot,
   TemplateReference,
   VerificationConfig,
@@ -13,6 +14,8 @@ import {
   readAnnotationRequest,
   SHARD_LABEL,
 } from "./annotations.ts";
+import { readArtifacts } from "./artifact-reader.ts";
+import { hasExpression } from "./expressions.ts";
 import {
   cutHead,
   isDnsLabel,
@@ -41,6 +44,12 @@ const MAX_METADATA_KEY = 317;
 const MAX_ORIGIN = 320;
 const MAX_COLLECTION_ID = 64;
 const MAX_WORD = 64;
+/**
+ * Artifacts as JSON, of one Freight and of all, in characters. What does not fit is left out whole, and whoever needs
+ * it reads the Freight: a Stage must not become unreadable for the annotations of an image that nobody asked for.
+ */
+const MAX_ARTIFACTS = 16_384;
+const MAX_ALL_ARTIFACTS = 65_536;
 
 /** Collects what is wrong with the Stage: all of it in one go, each with its field. */
 type Complain = (field: string, what: string) => void;
@@ -69,6 +78,7 @@ export function readStage(object: unknown): StageSnapshot {
   const health = readText(readPath(object, "status", "health", "status"));
   const verification = readVerification(object, complain);
   const current = readCurrent(object, complain);
+  const artifacts = current === undefined ? undefined : readHeldArtifacts(object, current, verification);
   const reverify = readRequest(object, REVERIFY_ANNOTATION);
   const abort = readRequest(object, ABORT_ANNOTATION);
   const currentPromotion = readPromotion(object, "currentPromotion", complain)?.name;
@@ -87,6 +97,7 @@ export function readStage(object: unknown): StageSnapshot {
     ...(currentPromotion === undefined ? {} : { currentPromotion }),
     ...(lastPromotion === undefined ? {} : { lastPromotion }),
     ...(current === undefined ? {} : { current }),
+    ...(artifacts === undefined ? {} : { artifacts }),
     history: readHistory(object, complain),
     ...(reverify === undefined ? {} : { reverify }),
     ...(abort === undefined ? {} : { abort }),
@@ -232,6 +243,24 @@ function readCurrent(object: unknown, complain: Complain): FreightCollection | u
   freight.sort((a, b) => (a.origin < b.origin ? -1 : 1));
   // `readHistory` complains of an id that is missing.
   return { id: readText(readPath(newest, "id")) ?? "", freight };
+}
+
+/** The artifacts of the current collection; `undefined` where no argument can ask for them. */
+function readHeldArtifacts(
+  object: unknown,
+  current: FreightCollection,
+  verification: VerificationConfig | undefined,
+): OriginArtifacts[] | undefined {
+  if (!verification?.args.some(({ value }) => value !== undefined && hasExpression(value))) return undefined;
+  const [newest] = readList(readPath(object, "status", "freightHistory"));
+  let left = MAX_ALL_ARTIFACTS;
+  return current.freight.flatMap(({ origin }) => {
+    const artifacts = { origin, ...readArtifacts(readPath(newest, "items", origin)) };
+    const size = JSON.stringify(artifacts).length;
+    if (size > MAX_ARTIFACTS || size > left) return [];
+    left -= size;
+    return [artifacts];
+  });
 }
 
 function readHistory(object: unknown, complain: Complain): StageSnapshot["history"] {

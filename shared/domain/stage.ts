@@ -1,4 +1,4 @@
-import type { FreightCollection } from "./freight.ts";
+import type { FreightArtifacts, FreightCollection } from "./freight.ts";
 
 /** A request that a Stage's annotation carries. `value` is the annotation as it stands, for its removal. */
 export interface AnnotationRequest {
@@ -19,6 +19,11 @@ export interface VerificationConfig {
   readonly args: readonly { readonly name: string; readonly value?: string | undefined }[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** The artifacts of the Freight from one origin. */
+export interface OriginArtifacts extends FreightArtifacts {
+  readonly origin: string;
 }
 
 /** What a Stage's `status.freightHistory[].verificationHistory[]` says of one verification. */
@@ -52,6 +57,11 @@ export interface StageSnapshot {
     | undefined;
   /** `status.freightHistory[0]`. */
   readonly current?: FreightCollection | undefined;
+  /**
+   * What the Freight of `current` consists of, beside it so that what is stored of a collection stays small. Only
+   * where an argument has an expression, and only what fits into a message: of other Freight the object itself tells.
+   */
+  readonly artifacts?: readonly OriginArtifacts[] | undefined;
   /** Newest first; every collection, since an older one may hold an open verification. */
   readonly history: readonly {
     readonly collectionId: string;

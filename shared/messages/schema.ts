@@ -33,6 +33,39 @@ const resourceVersion = z.string().check(z.regex(/^[0-9]{1,20}$/, "must be a dec
 const count = z.number().check(z.int(), z.minimum(0));
 const freight = z.object({ name: text(253), origin: text(320) });
 const collection = z.object({ id: text(64), freight: z.array(freight).check(z.maxLength(100)) });
+/** Any text in artifacts is bounded by what the forwarder lets into a message for one Freight. */
+const detail = z.optional(loose(16_384));
+const artifacts = z.object({
+  origin: text(320),
+  commits: z
+    .array(
+      z.object({
+        repoURL: text(16_384),
+        id: detail,
+        branch: detail,
+        tag: detail,
+        message: detail,
+        author: detail,
+        committer: detail,
+        subscriptionName: detail,
+      }),
+    )
+    .check(z.maxLength(2000)),
+  images: z
+    .array(
+      z.object({
+        repoURL: text(16_384),
+        tag: detail,
+        digest: detail,
+        annotations: z.optional(z.record(loose(16_384), loose(16_384))),
+        subscriptionName: detail,
+      }),
+    )
+    .check(z.maxLength(2000)),
+  charts: z
+    .array(z.object({ repoURL: text(16_384), name: detail, version: detail, subscriptionName: detail }))
+    .check(z.maxLength(2000)),
+});
 const stringMap = z.record(loose(317), loose(4096));
 
 const cause = z.discriminatedUnion("kind", [
@@ -75,6 +108,7 @@ const stageSnapshot = z.object({
     z.object({ name: text(253), phase: z.optional(loose(64)), finishedAt: z.optional(loose(64)) }),
   ),
   current: z.optional(collection),
+  artifacts: z.optional(z.array(artifacts).check(z.maxLength(100))),
   history: z
     .array(
       z.object({

@@ -1,4 +1,10 @@
-import { buildAnalysisRun, findNestedReferences, isSameRun } from "../cluster/analysis-run-builder.ts";
+import {
+  type AnalysisRunParts,
+  buildAnalysisRun,
+  findNestedReferences,
+  isSameRun,
+  readArtifacts,
+} from "../cluster/analysis-run-builder.ts";
 import type { Cluster, KubernetesObject } from "../cluster/cluster.ts";
 import type { RunIdentity } from "../domain/analysis-run.ts";
 import { Fault } from "../domain/fault.ts";
@@ -28,16 +34,17 @@ export async function makeAnalysisRun(
   controllerInstanceId: string | undefined,
 ): Promise<MadeRun> {
   const templates = await fetchTemplates(cluster, key.project, stage.verification?.analysisTemplates ?? []);
-  const freights: { name: string; uid: string }[] = [];
+  const freights: AnalysisRunParts["freights"][number][] = [];
   for (const { name } of identity.collection.freight) {
-    const uid = readUid(await cluster.getFreight(key.project, name));
+    const freight = await cluster.getFreight(key.project, name);
+    const uid = readUid(freight);
     if (uid === undefined) {
       throw new Fault(
         "Permanent",
         `Freight ${key.project}/${name}, held by Stage ${key.stage}, does not exist`,
       );
     }
-    freights.push({ name, uid });
+    freights.push({ name, uid, artifacts: readArtifacts(freight) });
   }
   const { run, warnings } = buildAnalysisRun({
     stage,
