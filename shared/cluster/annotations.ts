@@ -9,6 +9,8 @@ export const REVERIFY_ANNOTATION = "kargo.akuity.io/reverify";
 export const ABORT_ANNOTATION = "kargo.akuity.io/abort";
 /** On a Stage: `hold` or `verify-partial` while origins are missing. */
 export const MISSING_FREIGHT_ANNOTATION = "tallyman.dev/missing-freight";
+/** On a Stage: `follow` (default) or `abort` a verification whose Freight is replaced while it runs. */
+export const ON_SUPERSEDE_ANNOTATION = "tallyman.dev/on-supersede";
 /** On a Stage: its shard. */
 export const SHARD_LABEL = "kargo.akuity.io/shard";
 /** On an AnalysisRun: the Stage's name, shortened to what a label can hold. */

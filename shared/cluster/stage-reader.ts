@@ -10,6 +10,7 @@ import type {
 import {
   ABORT_ANNOTATION,
   MISSING_FREIGHT_ANNOTATION,
+  ON_SUPERSEDE_ANNOTATION,
   REVERIFY_ANNOTATION,
   readAnnotationRequest,
   SHARD_LABEL,
@@ -105,6 +106,9 @@ export function readStage(object: unknown): StageSnapshot {
       readPath(object, "metadata", "annotations", MISSING_FREIGHT_ANNOTATION) === "hold"
         ? "hold"
         : "verify-partial",
+    ...(readPath(object, "metadata", "annotations", ON_SUPERSEDE_ANNOTATION) === "abort"
+      ? { onSupersede: "abort" as const }
+      : {}),
   };
   if (reasons.length > 0) throw new Fault("Invalid", reasons);
   return snapshot;

@@ -161,7 +161,7 @@ export function applyObservation(
 }
 
 function explainEnd(event: RunEvent, verification: Verification): Reason | undefined {
-  if (verification.abort !== undefined) return "AbortRequested";
+  if (verification.abort !== undefined) return verification.abort.because ?? "AbortRequested";
   if (event === "gone") return "AnalysisRunDeleted";
   if (event === "terminated") return "TerminatedOutside";
   return undefined;
@@ -174,6 +174,7 @@ function describeEnd(
 ): string {
   switch (reason) {
     case "AbortRequested":
+    case "Superseded":
       return describeAbort(verification);
     case "AnalysisRunDeleted":
       return `AnalysisRun ${run.name} was deleted before it ended`;
@@ -205,7 +206,7 @@ export function endVerification(
   return {
     ...verification,
     phase: verification.abort === undefined ? end.phase : "Aborted",
-    reason: verification.abort === undefined ? end.reason : "AbortRequested",
+    reason: verification.abort === undefined ? end.reason : (verification.abort.because ?? "AbortRequested"),
     message: verification.abort === undefined ? end.message : describeAbort(verification),
     startedAt: verification.startedAt ?? end.now,
     finishedAt: end.now,

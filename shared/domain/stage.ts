@@ -71,4 +71,6 @@ export interface StageSnapshot {
   readonly abort?: AnnotationRequest | undefined;
   /** What to do while origins are missing; annotation `tallyman.dev/missing-freight`. */
   readonly missingFreight: "verify-partial" | "hold";
+  /** What becomes of a verification whose Freight is replaced while it runs; annotation `tallyman.dev/on-supersede`. */
+  readonly onSupersede?: "follow" | "abort" | undefined;
 }

@@ -20,6 +20,8 @@ export interface AbortRecord {
   readonly actor?: string | undefined;
   readonly reason?: string | undefined;
   readonly at: number;
+  /** Set when no person but the Stage's policy asked for it. */
+  readonly because?: "Superseded" | undefined;
 }
 
 /**

@@ -120,6 +120,7 @@ const stageSnapshot = z.object({
   reverify: z.optional(annotationRequest),
   abort: z.optional(annotationRequest),
   missingFreight: z.enum(["verify-partial", "hold"]),
+  onSupersede: z.optional(z.enum(["follow", "abort"])),
 });
 
 const analysisRunSnapshot = z.object({

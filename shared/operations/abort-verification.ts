@@ -4,7 +4,14 @@ import type { StageKey } from "../domain/identity.ts";
 import { applyObservation, endVerification, readRunOutcome } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
 import { decideAbort, describeTooLate, type Request, settleRequest } from "../domain/request.ts";
-import { isSettled, type RequestRecord, type Verification } from "../domain/verification.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
+import {
+  type AbortRecord,
+  isSettled,
+  type RequestRecord,
+  type StageRecord,
+  type Verification,
+} from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
 import { announceRefusal } from "./announce.ts";
 import { publishPhase, reportPhase } from "./record.ts";
@@ -59,11 +66,32 @@ async function beginAbort(
   request: Request,
   target: Versioned,
 ): Promise<AbortVisit> {
+  const abort = {
+    requestId: base.requestId,
+    at: world.clock.now(),
+    ...(request.actor === undefined ? {} : { actor: request.actor }),
+    ...(request.reason === undefined ? {} : { reason: request.reason }),
+  };
+  const recorded = await recordAbort(world, target, abort);
+  if (recorded.kind === "recorded") return finishAbort(world, base, recorded.target);
+  return { ...(await tooLate(world, base, recorded.ended)), ended: recorded.ended };
+}
+
+/**
+ * Records an abort of an open verification, unless a fresh look shows that its run has ended by itself: that result
+ * stands, and is recorded instead.
+ */
+async function recordAbort(
+  world: World,
+  target: Versioned,
+  abort: AbortRecord,
+): Promise<{ kind: "recorded"; target: Versioned } | { kind: "ended"; ended: Verification }> {
   const { verification, revision } = target;
+  const { cluster, project } = verification.key;
   const object =
     verification.run === undefined
       ? undefined
-      : await world.findCluster(base.key.cluster).getAnalysisRun(base.key.project, verification.run.name);
+      : await world.findCluster(cluster).getAnalysisRun(project, verification.run.name);
   const run = object === undefined ? undefined : readAnalysisRun(object);
   // A run that somebody terminated is no result that could stand.
   if (run !== undefined && isTerminal(readRunOutcome(run)) && readRunOutcome(run) !== "Aborted") {
@@ -72,17 +100,36 @@ async function beginAbort(
       const { verification: ended } = await world.ledger.updateVerification(observation.next, revision);
       reportPhase(world, ended, verification.phase);
       await publishPhase(world, ended, run);
-      return { ...(await tooLate(world, base, ended)), ended };
+      return { kind: "ended", ended };
     }
   }
-  const abort = {
-    requestId: base.requestId,
-    at: world.clock.now(),
-    ...(request.actor === undefined ? {} : { actor: request.actor }),
-    ...(request.reason === undefined ? {} : { reason: request.reason }),
+  return {
+    kind: "recorded",
+    target: await world.ledger.updateVerification({ ...verification, abort }, revision),
   };
-  const recorded = await world.ledger.updateVerification({ ...verification, abort }, revision);
-  return finishAbort(world, base, recorded);
+}
+
+/**
+ * Aborts the Stage's latest verification because other Freight has come, where the Stage's policy says so. One that has
+ * ended stays as it is.
+ *
+ * @throws Fault `Conflict` when somebody was faster; the caller decides again.
+ */
+export async function abortReplaced(world: World, stage: StageSnapshot, record: StageRecord): Promise<void> {
+  if (stage.onSupersede !== "abort" || record.latest === undefined) return;
+  const latest = await world.ledger.readVerification(record.key, record.latest.id);
+  if (latest === undefined || isTerminal(latest.verification.phase)) return;
+  if (latest.verification.abort !== undefined) {
+    await endAborted(world, latest);
+    return;
+  }
+  const recorded = await recordAbort(world, latest, {
+    requestId: `superseded:${latest.verification.id}`,
+    at: world.clock.now(),
+    reason: `Promotion ${stage.lastPromotion?.name ?? ""} brought other Freight`,
+    because: "Superseded",
+  });
+  if (recorded.kind === "recorded") await endAborted(world, recorded.target);
 }
 
 /** The abort is in the ledger; what is left is to tell the run and to end the verification. */

@@ -4,6 +4,7 @@ import { settleRequest } from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import { buildStart, decideStage, type StageDecision, type Start } from "../domain/start.ts";
 import type { StageRecord, Verification, WaitingRequest } from "../domain/verification.ts";
+import { abortReplaced } from "./abort-verification.ts";
 import { publishPhase, tellWorld } from "./record.ts";
 import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
 import { recordSuperseded, startVerification } from "./start-verification.ts";
@@ -64,6 +65,7 @@ async function carryOut(
       }
       if (!decision.known) {
         await recordUnseenPromotions(world, key, stage, record);
+        await abortReplaced(world, stage, record);
         const since = world.clock.now();
         const awaiting = { ...decision.due, since, reason: decision.reason };
         await world.ledger.writeStage({
@@ -79,6 +81,7 @@ async function carryOut(
         await recordSuperseded(world, key, stage, decision.superseded, decision.start.promotion);
       }
       await recordUnseenPromotions(world, key, stage, record);
+      await abortReplaced(world, stage, record);
       await voidWaiting(world, key, record.waiting, decision.start.promotion);
       return { started: await startLatest(world, key, stage, record, decision.start) };
     }

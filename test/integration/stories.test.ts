@@ -293,6 +293,36 @@ describe("abort", () => {
   });
 });
 
+describe("Freight that is replaced while its verification runs", () => {
+  async function replace(annotations: Record<string, string>) {
+    await bench.kargo.createStage("busy", { annotations });
+    await bench.kargo.promote("busy", [{ name: A }]);
+    await bench.quiesce();
+    const by = await bench.kargo.promote("busy", [{ name: B }]);
+    await bench.quiesce();
+    return { by, verifications: await bench.verifications("busy") };
+  }
+
+  it("is followed to its end by default", async () => {
+    const { verifications } = await replace({});
+    expect(verifications.map((v) => v.phase)).toEqual(["Pending", "Pending"]);
+  });
+
+  it("is aborted where the Stage's policy says so, and its run is told", async () => {
+    const { by, verifications } = await replace({ "tallyman.dev/on-supersede": "abort" });
+    expect(verifications).toMatchObject([
+      { phase: "Aborted", reason: "Superseded", message: expect.stringContaining(by) },
+      { phase: "Pending" },
+    ]);
+    const runs = await bench.kargo.listRuns("busy");
+    expect(runs.find((run) => run.metadata.name === verifications[0]?.run?.name)?.spec.terminate).toBe(true);
+    expect(
+      runs.find((run) => run.metadata.name === verifications[1]?.run?.name)?.spec.terminate,
+    ).toBeUndefined();
+    expect(await shownPhases("busy")).toEqual([["Pending"], ["Aborted"]]);
+  });
+});
+
 describe("reverify", () => {
   async function endFirst(phase = "Failed"): Promise<string> {
     await bench.kargo.promote("dev", [{ name: A }]);
