@@ -7,7 +7,7 @@ export interface Mutant {
   readonly tests: readonly string[];
 }
 
-const STORIES = "test/integration/stories.test.ts";
+const STORIES = "test/integration/stories/";
 const CRASHES = "test/integration/crashes.test.ts";
 const DELIVERY = "test/integration/delivery.test.ts";
 const LEDGER = "test/integration/ledger/ledger.test.ts";
