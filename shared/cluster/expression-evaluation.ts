@@ -63,7 +63,7 @@ function evaluate(node: jsep.Expression, scope: ExpressionScope, refuse: Refuse)
       const { operator, argument } = node as jsep.UnaryExpression;
       if (operator !== "-") return !readCondition(argument, scope, refuse);
       const value = evaluate(argument, scope, refuse);
-      if (typeof value === "number") return -value;
+      if (typeof value === "number") return needExact(-value, refuse);
       throw refuse("the operator - is not supported here");
     }
     case "Compound":
@@ -243,6 +243,8 @@ function compose(operator: string, left: string, right: string, refuse: Refuse):
 
 function needExact(value: number, refuse: Refuse): number {
   if (!Number.isFinite(value)) throw refuse("the result is not a number");
+  // Whole numbers know no such zero, fractions show it as `-0`; which of them it was is not known any more.
+  if (Object.is(value, -0)) throw refuse("the result is a negative zero");
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
     throw refuse(`the number ${value} is too large to be exact`);
   }

@@ -105,10 +105,10 @@ const FUNCTIONS: ReadonlyMap<string, Call> = new Map<string, Call>([
   [
     "string",
     one((value, refuse) => {
-      if (typeof value === "string" || typeof value === "boolean" || Number.isSafeInteger(value)) {
-        return String(value);
-      }
-      throw refuse("string() takes a text, a whole number or a boolean");
+      // From a million on, Go writes `1e+06` for what was a fraction on its way, and `1000000` for what was none.
+      const isPlain = Number.isInteger(value) && Math.abs(value as number) < 1_000_000;
+      if (typeof value === "string" || typeof value === "boolean" || isPlain) return String(value);
+      throw refuse("string() takes a text, a boolean or a whole number below a million; there is quote()");
     }),
   ],
 ]);
@@ -158,6 +158,7 @@ export function callMethod(value: Value, name: string, args: readonly Value[], r
       case "Metadata":
         return metadata;
       case "Original":
+        if (original === undefined) break;
         return original;
       case "String":
         return formatVersion(value.parts);

@@ -44,7 +44,8 @@ export interface VersionParts {
   readonly patch: number;
   readonly prerelease: string;
   readonly metadata: string;
-  readonly original: string;
+  /** As it was written; a version that was counted up was not. */
+  readonly original?: string | undefined;
 }
 
 export class Version {

@@ -106,6 +106,8 @@ describe("whatever cannot be evaluated is refused by argument and expression", (
     ["a comparison of different kinds", wrap('1 == "1"'), "compared"],
     ["a condition that is none", wrap('"yes" ? "a" : "b"'), "true or false"],
     ["a division by zero", wrap("1 / 0"), "not a number"],
+    ["the text of a large number", wrap("string(1000000)"), "below a million"],
+    ["a negative zero", wrap("quote(0 * -1.5)"), "negative zero"],
     ["a remainder of fractions", wrap("1.5 % 1"), "operator %"],
     ["a difference of texts", wrap('"b" - "a"'), "operator -"],
     ["a list's element that is not there", wrap('split("a", "/")[1]'), "has no 1"],

@@ -1,5 +1,8 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { isFault } from "../domain/fault.ts";
 import type { FreightArtifacts } from "../domain/freight.ts";
 import type { ExpressionScope } from "./expression-evaluation.ts";
@@ -107,8 +110,8 @@ describe("an expression reads the Freight that is verified", () => {
     ["a version", `semverParse(imageFrom("${API}").Tag)`, "1.4.2"],
     ["part of a version", `quote(semverParse(imageFrom("${API}").Tag).Minor() + 1)`, "5"],
     ["the next version", 'semverParse("v1.2-rc.1+b").IncMinor().String() + "!"', "1.3.0!"],
-    ["the release of a pre-release", 'semverParse("1.2.3-rc.1").IncPatch().Original() + "!"', "1.2.3!"],
-    ["the next major", 'semverParse("v1.2.3").IncMajor().Original()', "v2.0.0"],
+    ["the release of a pre-release", 'semverParse("1.2.3-rc.1").IncPatch().String() + "!"', "1.2.3!"],
+    ["the next major", 'semverParse("v1.2.3").IncMajor()', "2.0.0"],
     [
       "pre-release and build",
       'semverParse("1-a.1+b").Prerelease() + semverParse("1-a.1+b").Metadata()',
@@ -166,6 +169,7 @@ describe("what the Freight does not say is refused with the reason", () => {
     ["no repository", "imageFrom()", "takes a repository"],
     ["what is no version", 'semverParse("latest")', "no semantic version"],
     ["a method that versions have not", 'semverParse("1.2.3").toString()', "method toString"],
+    ["how a version was written that was counted up", 'semverParse("1.2").IncMajor().Original()', "Original"],
     ["ConfigMaps", 'configMap("c").key', "Tallyman does not read ConfigMaps"],
     ["shared ConfigMaps", 'sharedConfigMap("c").key', "Tallyman does not read ConfigMaps"],
     ["Secrets", 'secret("s").key', "Tallyman does not read Secrets"],
@@ -194,6 +198,42 @@ describe("what the Freight does not say is refused with the reason", () => {
   it("Freight of which nobody said what it consists of", () => {
     const holdings = { requestedOrigins: ["Warehouse/w"], freight: [{ name: "f9", origin: "Warehouse/w" }] };
     expect(refusalOf(`imageFrom("${API}")?.Tag ?? "x"`, { ...scope, holdings })).toContain("f9");
+  });
+});
+
+it("the example in the documentation comes out", () => {
+  const file = join(import.meta.dirname, "../../docs/verification-arguments.md");
+  const [, yaml = ""] = /```yaml\n([^`]*)```/.exec(readFileSync(file, "utf8")) ?? [];
+  const { spec } = parse(yaml);
+  const freight = [
+    {
+      name: "f1",
+      origin: "Warehouse/front",
+      artifacts: {
+        commits: [{ repoURL: "https://git.example.test/harbour/api.git", id: "1234567890" }],
+        images: [
+          { repoURL: "registry.example.test/harbour/api", tag: "2.0" },
+          { repoURL: "registry.example.test/base", digest: "sha256:d" },
+        ],
+        charts: [{ repoURL: "https://charts.example.test", name: "api", version: "1.2.3" }],
+      },
+    },
+  ];
+  const example: ExpressionScope = {
+    ctx: { project: "harbour", stage: "qa" },
+    vars: new Map(spec.vars.map(({ name, value }: { name: string; value: string }) => [name, value])),
+    holdings: { requestedOrigins: ["Warehouse/front"], freight },
+  };
+  const args = spec.verification.args.map(({ name, value }: { name: string; value: string }) => [
+    name,
+    evaluateTemplate(value, example, name),
+  ]);
+  expect(Object.fromEntries(args)).toEqual({
+    tag: "2.0",
+    commit: "1234567",
+    base: "sha256:d",
+    chart: "1.2.3",
+    url: "https://qa.example.test/full",
   });
 });
 

@@ -1,4 +1,4 @@
-import { Version, type VersionParts } from "./expression-values.ts";
+import { Version } from "./expression-values.ts";
 
 /**
  * Semantic versions as the library behind Kargo's functions reads them, which is more tolerant than the standard: a
@@ -43,14 +43,14 @@ export function diffVersions(
 
 /** The next version at a part. The next patch of a pre-release is its release. */
 export function incrementVersion({ parts }: Version, part: "major" | "minor" | "patch"): Version {
-  const { major, minor, patch, prerelease, original } = parts;
+  const { major, minor, patch, prerelease } = parts;
   const release = { prerelease: "", metadata: "" };
-  const next: Omit<VersionParts, "original"> =
-    part === "major"
-      ? { major: major + 1, minor: 0, patch: 0, ...release }
-      : part === "minor"
-        ? { major, minor: minor + 1, patch: 0, ...release }
-        : { major, minor, patch: prerelease === "" ? patch + 1 : patch, ...release };
-  const prefix = original.startsWith("v") ? "v" : "";
-  return new Version({ ...next, original: `${prefix}${next.major}.${next.minor}.${next.patch}` });
+  switch (part) {
+    case "major":
+      return new Version({ major: major + 1, minor: 0, patch: 0, ...release });
+    case "minor":
+      return new Version({ major, minor: minor + 1, patch: 0, ...release });
+    case "patch":
+      return new Version({ major, minor, patch: prerelease === "" ? patch + 1 : patch, ...release });
+  }
 }
