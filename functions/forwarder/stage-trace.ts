@@ -8,13 +8,14 @@ import type { Origin, Outgoing } from "./outgoing.ts";
 import { createTraces, type Traces } from "./traces.ts";
 
 /**
- * What is remembered of a Stage: just enough to tell whether a change asks for anything. Health counts only as
- * open or closed gate, so that a flapping Application does not become a stream of messages.
+ * What is remembered of a Stage: just enough to tell whether a change asks for anything. Health counts only as part of
+ * the gate, so that an Application that flaps while a verification runs does not become a stream of messages.
  */
 export interface StageTrace {
   readonly uid: string;
   readonly exclusion: string | undefined;
-  readonly gateOpen: boolean;
+  /** Why nothing may start; `""` while the gate is open. */
+  readonly gate: string;
   readonly promotion: string;
   readonly collectionId: string;
   readonly verified: boolean;
@@ -34,7 +35,7 @@ function traceStage(stage: StageSnapshot): StageTrace {
   return {
     uid: stage.uid,
     exclusion: findExclusion(stage),
-    gateOpen: findClosedGate(stage) === undefined,
+    gate: findClosedGate(stage) ?? "",
     promotion: stage.lastPromotion?.name ?? "",
     collectionId: stage.current?.id ?? "",
     verified: (stage.history[0]?.verifications.length ?? 0) > 0,
@@ -86,7 +87,9 @@ function asksForVerification(
     previous.promotion !== current.promotion ||
     previous.collectionId !== current.collectionId;
   if (isNewFreight) return true;
-  return current.gateOpen && (!previous.gateOpen || previous.exclusion !== undefined);
+  const hasOpened = current.gate === "" && (previous.gate !== "" || previous.exclusion !== undefined);
+  // Freight that waits shall say for what; Freight that has its verification only cares for an open gate.
+  return hasOpened || (!current.verified && current.gate !== previous.gate);
 }
 
 function toRequestMessage(

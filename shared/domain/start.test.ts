@@ -138,10 +138,14 @@ describe("what a sight of a Stage asks for", () => {
     const stage = makeStage({ health: "Progressing" });
     const due = { promotion: P1, collection: F1 };
     expect(decideStage(stage, makeRecord())).toMatchObject({ kind: "wait", due, known: false });
-    const awaiting = { ...due, since: 1, reason: "" };
+    const awaiting = { ...due, since: 1, reason: findClosedGate(stage) ?? "" };
     const again = decideStage(stage, makeRecord({ revision: 1, awaiting }));
     expect(again).toMatchObject({ kind: "wait", known: true });
     expect(again).not.toHaveProperty("superseded");
+    // Another reason is worth remembering; since when it is due stays.
+    const other = decideStage(makeStage({ health: "Unhealthy" }), makeRecord({ revision: 1, awaiting }));
+    expect(other).toMatchObject({ kind: "wait", known: false, due: { since: 1 } });
+    expect(other).not.toHaveProperty("superseded");
   });
 
   it("awaited Freight that another Promotion replaced leaves its record, whether the gate is open or not", () => {

@@ -40,6 +40,7 @@ export type StageDecision =
       readonly reason: string;
       readonly due: Superseded;
       readonly superseded?: Superseded;
+      /** What the ledger remembers of it is true still, down to the reason. */
       readonly known: boolean;
     }
   | { readonly kind: "start"; readonly start: Start; readonly superseded?: Superseded }
@@ -106,12 +107,14 @@ export function decideStage(stage: StageSnapshot, record: StageRecord): StageDec
     };
   }
 
-  const due = { promotion, collection };
   const { awaiting } = record;
-  const known = awaiting?.promotion === promotion && awaiting.collection.id === collection.id;
-  const superseded = awaiting === undefined || known ? {} : { superseded: awaiting };
+  const isSame = awaiting?.promotion === promotion && awaiting.collection.id === collection.id;
+  const due = { promotion, collection, ...(isSame ? { since: awaiting.since } : {}) };
+  const superseded = awaiting === undefined || isSame ? {} : { superseded: awaiting };
   const gate = findClosedGate(stage);
-  if (gate !== undefined) return { kind: "wait", reason: gate, due, known, ...superseded };
+  if (gate !== undefined) {
+    return { kind: "wait", reason: gate, due, known: isSame && awaiting.reason === gate, ...superseded };
+  }
   return { kind: "start", start, ...superseded };
 }
 

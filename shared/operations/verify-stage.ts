@@ -66,7 +66,7 @@ async function carryOut(
       if (!decision.known) {
         await recordUnseenPromotions(world, key, stage, record);
         await abortReplaced(world, stage, record);
-        const since = world.clock.now();
+        const since = decision.due.since ?? world.clock.now();
         const awaiting = { ...decision.due, since, reason: decision.reason };
         await world.ledger.writeStage({
           ...record,
