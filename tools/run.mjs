@@ -18,7 +18,13 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
   process.argv = [process.argv[0], target, ...args];
   await import(pathToFileURL(target).href);
 } else {
-  const pinned = join(root, "node_modules", "node", "bin", process.platform === "win32" ? "node.exe" : "node");
+  const pinned = join(
+    root,
+    "node_modules",
+    "node",
+    "bin",
+    process.platform === "win32" ? "node.exe" : "node",
+  );
   if (!existsSync(pinned)) {
     console.error(
       `tallyman: this is Node ${process.versions.node} and the pinned Node 24 is not installed. Run: npm rebuild node`,
