@@ -7,7 +7,7 @@ export interface Context {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** As who requests are made, unless `--actor` says otherwise. */
+  /** `USER@HOST` as whom requests are made, unless `--actor` says otherwise. */
   readonly user: string;
   /** As the person typed it: `tallyman` or `kubectl tallyman`. */
   readonly invokedAs: string;

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { userInfo } from "node:os";
+import { hostname, userInfo } from "node:os";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../shared/runtime/clock.ts";
 import { openConnection } from "./connection.ts";
@@ -27,7 +27,7 @@ process.exitCode = await runCli(process.argv.slice(2), {
   terminal: createTerminal(process.stdout, process.stderr, env),
   clock: systemClock,
   env,
-  user: readUser(),
+  user: `${readUser()}@${hostname()}`,
   invokedAs: env.TALLYMAN_INVOKED_AS || "tallyman",
   newId: () => randomUUID(),
   connect: (data) =>

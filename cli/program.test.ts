@@ -89,6 +89,12 @@ describe("reading", () => {
     expect((await run("get stages dev -A -o wide")).out).toContain(running.id);
   });
 
+  it("colours on a terminal, and not with --no-color, wherever it stands", async () => {
+    expect((await installation.run("get stages", undefined, true)).out).toContain("\u001b[");
+    expect((await installation.run("get stages --no-color", undefined, true)).out).not.toContain("\u001b[");
+    expect((await installation.run("--no-color get stages", undefined, true)).out).not.toContain("\u001b[");
+  });
+
   it("shows the history newest first, requests among verifications", async () => {
     const { code, out } = await run("history stage dev");
     expect(code).toBe(0);
@@ -195,7 +201,7 @@ describe("asking", () => {
     expect(await installation.receive("reverify")).toMatchObject({
       id: REQUEST_ID,
       source: "tallyman/cli",
-      data: { ...DEV, verificationId: failed.id, actor: "cli:ada", reason: "new data" },
+      data: { ...DEV, verificationId: failed.id, actor: "cli:ada@quay", reason: "new data" },
     });
   });
 

@@ -10,6 +10,7 @@ import { addVerifyStage } from "./commands/verify-stage.ts";
 import type { Context } from "./context.ts";
 import { describeExitCodes, EXIT_CODES, type ExitCode, exitCodeOfError } from "./exit-codes.ts";
 import { createPaint, toLine } from "./render/text.ts";
+import type { Terminal } from "./terminal.ts";
 
 const VERBS = {
   get: "Show Stages or a request.",
@@ -21,10 +22,21 @@ const VERBS = {
 } as const;
 
 /** Runs the command line `args` (without node and script) and returns its exit code. Nothing is thrown. */
-export async function runCli(args: readonly string[], context: Context): Promise<ExitCode> {
+export async function runCli(args: readonly string[], outside: Context): Promise<ExitCode> {
   let exitCode: ExitCode = EXIT_CODES.done;
+  let isPlain = false;
+  const terminal: Terminal = {
+    ...outside.terminal,
+    get color() {
+      return outside.terminal.color && !isPlain;
+    },
+  };
+  const context = { ...outside, terminal };
   const program = buildProgram(context, (code) => {
     exitCode = code;
+  });
+  program.option("--no-color", "no colours, as with NO_COLOR").on("option:no-color", () => {
+    isPlain = true;
   });
   try {
     await program.parseAsync(args, { from: "user" });

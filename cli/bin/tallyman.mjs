@@ -3,6 +3,7 @@
 // TypeScript, which the Node 20 that a machine may have cannot read. Plain JavaScript for Node 20.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { constants } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -30,5 +31,6 @@ if (Number(process.versions.node.split(".")[0]) >= 24) {
   }
   const child = spawn(pinned, [main, ...process.argv.slice(2)], { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
-  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 1)));
+  // As a shell would say it: ended by a signal is no exit code of ours.
+  child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }

@@ -54,7 +54,7 @@ export function shortenIds(text: string): string {
 /** Kargo names Freight by a SHA-1; its first seven characters are what people use. */
 const shortenFreight = (name: string): string => (/^[0-9a-f]{40}$/.test(name) ? name.slice(0, 7) : name);
 
-/** `3be1a07`, `3be1a07+c40d9e1`, `3be1a07 (1 of 2)` where origins are missing. */
+/** `3be1a07`, `3be1a07+c40d9e1`; `3be1a07 (1/2)` where origins are missing, short enough to survive in a table. */
 export function formatFreight(
   { collection, missingOrigins }: Pick<Verification, "collection" | "missingOrigins">,
   whole = false,
@@ -65,7 +65,7 @@ export function formatFreight(
   const names = freight.map(({ name }) => (whole ? name : shortenFreight(name))).join("+");
   return missingOrigins.length === 0
     ? names
-    : `${names} (${freight.length} of ${freight.length + missingOrigins.length})`;
+    : `${names} (${freight.length}${whole ? " of " : "/"}${freight.length + missingOrigins.length})`;
 }
 
 export function formatCause(cause: Cause, whole = false): string {

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import stringWidth from "string-width";
 
 export type Style = Parameters<typeof styleText>[0];
 /** Colours a text, or leaves it as it is where colours are not wanted. */
@@ -20,16 +21,11 @@ export function toLine(text: string): string {
 }
 
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
-const WIDE =
-  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
-
 const split = (text: string): string[] => [...segmenter.segment(text)].map((part) => part.segment);
-const widthOf = (grapheme: string): number =>
-  WIDE.test(grapheme) ? 2 : /^[\p{M}\u200b-\u200d]+$/u.test(grapheme) ? 0 : 1;
 
 /** Columns that a plain text takes. */
 export function measure(text: string): number {
-  return split(text).reduce((sum, grapheme) => sum + widthOf(grapheme), 0);
+  return stringWidth(text);
 }
 
 /** Cuts a plain text to so many columns; `…` stands for what is gone. Names keep their end, which tells them apart. */
@@ -45,7 +41,7 @@ function take(graphemes: readonly string[], columns: number, reversed = false): 
   const taken: string[] = [];
   let used = 0;
   for (const grapheme of graphemes) {
-    used += widthOf(grapheme);
+    used += stringWidth(grapheme);
     if (used > columns) break;
     taken.push(grapheme);
   }

@@ -22,7 +22,7 @@ interface TestInstallation {
   readonly ledger: Ledger;
   readonly clock: VirtualClock;
   /** Runs a command line, written as a person types it (quotes are not understood); `during` while it waits. */
-  run(line: string | readonly string[], during?: () => Promise<void>): Promise<Run>;
+  run(line: string | readonly string[], during?: () => Promise<void>, color?: boolean): Promise<Run>;
   /** The oldest message of a queue, through the contract. */
   receive(kind: MessageKind): Promise<Message | undefined>;
   stop(): Promise<void>;
@@ -44,7 +44,7 @@ export async function startTestInstallation(): Promise<TestInstallation> {
   return {
     ledger,
     clock,
-    async run(line, during) {
+    async run(line, during, color = false) {
       const out: string[] = [];
       const err: string[] = [];
       let over = false;
@@ -54,12 +54,12 @@ export async function startTestInstallation(): Promise<TestInstallation> {
           err: (text) => void err.push(text),
           rawErr: (text) => void err.push(text),
           columns: 80,
-          color: false,
+          color,
           live: false,
         },
         clock,
         env: {},
-        user: "ada",
+        user: "ada@quay",
         invokedAs: "tallyman",
         newId: () => REQUEST_ID,
         connect: () => ({
