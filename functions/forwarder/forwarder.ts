@@ -25,7 +25,7 @@ export interface ForwarderOptions {
   readonly meter: Meter;
   /** Where an earlier forwarder stopped; without it everything is listed first. */
   readonly checkpoint?: Checkpoint | undefined;
-  /** Ids of the verifications that the ledger has open; asked once, before the first list. */
+  /** Ids of the verifications that the ledger has open now; asked anew for each page of the first list of runs. */
   readonly loadOpen: () => Promise<ReadonlySet<string>>;
   readonly reflector?: ReflectorOptions;
 }
@@ -43,6 +43,7 @@ export interface Forwarder {
 
 const STAGES = "stages";
 const RUNS = "analysisruns";
+const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Turns what changes in a cluster into messages. One reflector a resource; each hands over its changes in order and
@@ -56,7 +57,6 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     now: () => new Date(clock.now()),
   };
   let signal = AbortSignal.abort();
-  let open: ReadonlySet<string> = new Set();
 
   async function forward(outgoing: readonly Outgoing[]): Promise<void> {
     const messages = coalesce(outgoing);
@@ -97,6 +97,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     events: readonly ReflectorEvent<ReturnType<typeof runTraces.project>>[],
   ): Promise<void> {
     const outgoing: (Outgoing | undefined)[] = [];
+    // Asked after the page was read: a list may come long after the start, and what has begun meanwhile is open too.
+    const open = listing[RUNS] ? await options.loadOpen() : NONE;
     for (const event of events) {
       if (event.type === "deleted") {
         outgoing.push(planRunDeletion(origin, event.previous, event.resourceVersion));
@@ -154,7 +156,6 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   return {
     async run(until) {
       signal = until;
-      open = await options.loadOpen();
       // One that fails must stop the other: half a forwarder would look alive.
       const failure = new AbortController();
       const both = AbortSignal.any([until, failure.signal]);

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createForwarder, type Forwarder } from "../../functions/forwarder/forwarder.ts";
 import { runSession } from "../../functions/forwarder/session.ts";
 import { createTransport } from "../../shared/cluster/https-transport.ts";
+import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import { Fault } from "../../shared/domain/fault.ts";
 import { createCheckpointStore } from "../../shared/ledger/checkpoint.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
@@ -70,6 +71,36 @@ describe("the forwarder", () => {
     stop.abort();
     await work;
     expect(queue.accepted).toEqual([]);
+  });
+
+  it("tells of a run that began and ended before a late first list", async () => {
+    const { queue, options, loadOpen } = another();
+    let away = true;
+    const attempts: string[] = [];
+    const transport: KubernetesTransport = {
+      ...options.transport,
+      async request(request) {
+        if (!request.path.endsWith("/analysisruns") || !away) return options.transport.request(request);
+        attempts.push(request.path);
+        throw new Fault("Transient", "the API server is away");
+      },
+    };
+    const forwarder = createForwarder({ ...options, transport, loadOpen });
+    const stop = new AbortController();
+    const work = forwarder.run(stop.signal);
+    await eventually("the first list has been tried", () => attempts.length > 0);
+    await bench.kargo.createStage("dev");
+    await bench.kargo.promote("dev", [{ name: A }]);
+    await bench.quiesce();
+    const [run] = await bench.kargo.listRuns("dev");
+    await bench.kargo.setRun(run?.metadata.name ?? "", { phase: "Successful" });
+    away = false;
+    await untilSynced(forwarder);
+    stop.abort();
+    await work;
+    expect(queue.accepted.map(({ message }) => message.data.observed)).toContainEqual(
+      expect.objectContaining({ kind: "AnalysisRun", phase: "Successful" }),
+    );
   });
 
   it("sends nothing for a change that only touches bookkeeping", async () => {
