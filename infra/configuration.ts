@@ -7,41 +7,81 @@ export const CONTEXT_KEY = "tallyman";
 const ENVIRONMENT_LIMIT = 4096;
 /** What the variables besides the clusters take: queue URLs, the table's name, log level. */
 const ENVIRONMENT_REST = 1200;
-/** A ServiceAccount's token, which takes its reference's place when CloudFormation deploys. */
-const TOKEN_BYTES = 1100;
 
 const dnsLabel = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const LABEL_HELP = "must be a DNS label: up to 63 lower-case letters, digits and `-`, not first or last";
 
-/** A cluster that Tallyman verifies Stages in. */
-const clusterSchema = z.strictObject({
-  /** Stands in the ledger's keys: a cluster that is renamed has no history. */
-  name: z.string().regex(dnsLabel, LABEL_HELP),
-  server: z.url({
-    protocol: /^https$/,
-    error: "must be the https URL of the API server, for example https://kubernetes.example.com:6443",
-  }),
-  /**
-   * Name or ARN of the Secrets Manager secret whose text is a ServiceAccount's token and nothing else. The token
-   * itself must not be in a template, which anybody may read who may describe the stack.
-   */
-  tokenSecret: z
+/** The name or ARN of a secret; what it holds must not be in a template, which many may read. */
+const secretId = (what: string) =>
+  z
     .string()
     .regex(
       /^[A-Za-z0-9/_+=.@:-]{1,512}$/,
-      "must be the name or the ARN of a Secrets Manager secret that holds the token, not the token",
+      `must be the name or the ARN of a Secrets Manager secret that holds the ${what}, not the ${what}`,
     )
     .refine(
       (text) => !/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(text),
       "is a token; put it into a Secrets Manager secret and name that here",
-    ),
-  ca: z
+    );
+
+/** EKS, which lets the functions in by their IAM roles: no secret is anywhere. */
+const eksSchema = z.strictObject({
+  /** The cluster's name in EKS. */
+  cluster: z.string().regex(/^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$/, "must be the name of an EKS cluster"),
+  /** Default: the stack's region. */
+  region: z
     .string()
-    .regex(/^-----BEGIN CERTIFICATE-----\n/, "must be a certificate as PEM, with line breaks as \\n")
+    .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be a region, for example eu-central-1")
     .optional(),
-  /** The name to expect in the server's certificate when it is not the address. */
-  tlsServerName: z.string().min(1, "must not be empty; leave it out").optional(),
+  /**
+   * Whether the stack makes the access entries that let its roles in. False for a cluster of another account or
+   * region, or where somebody else makes them.
+   */
+  accessEntries: z.boolean().default(true),
 });
+
+/** How a cluster lets us in. */
+const CREDENTIALS = ["eks", "tokenSecret", "kubeconfigSecret"] as const;
+
+/** A cluster that Tallyman verifies Stages in. */
+const clusterSchema = z
+  .strictObject({
+    /** Stands in the ledger's keys: a cluster that is renamed has no history. */
+    name: z.string().regex(dnsLabel, LABEL_HELP),
+    server: z
+      .url({
+        protocol: /^https$/,
+        error: "must be the https URL of the API server, for example https://kubernetes.example.com:6443",
+      })
+      .optional(),
+    eks: eksSchema.optional(),
+    /** The secret whose text is a ServiceAccount's token and nothing else. */
+    tokenSecret: secretId("token").optional(),
+    /** The secret whose text is a kubeconfig as JSON. */
+    kubeconfigSecret: secretId("kubeconfig").optional(),
+    ca: z
+      .string()
+      .regex(/^-----BEGIN CERTIFICATE-----\n/, "must be a certificate as PEM, with line breaks as \\n")
+      .optional(),
+    /** The name to expect in the server's certificate when it is not the address. */
+    tlsServerName: z.string().min(1, "must not be empty; leave it out").optional(),
+  })
+  .superRefine((cluster, context) => {
+    const given = CREDENTIALS.filter((each) => cluster[each] !== undefined);
+    if (given.length !== 1) {
+      const what = given.length === 0 ? "has no" : `has ${given.join(" and ")}, but must have one`;
+      context.addIssue(`${what} way in; give it one of ${CREDENTIALS.join(", ")}`);
+    }
+    const { kubeconfigSecret } = cluster;
+    for (const key of ["server", "ca", "tlsServerName"] as const) {
+      if (kubeconfigSecret !== undefined && cluster[key] !== undefined) {
+        context.addIssue({ code: "custom", path: [key], message: "is in the kubeconfig; leave it out" });
+      }
+    }
+    if (kubeconfigSecret === undefined && cluster.server === undefined) {
+      context.addIssue({ code: "custom", path: ["server"], message: "is missing; add a string" });
+    }
+  });
 
 const configurationSchema = z.strictObject({
   /** Begins the names of the stack and of its queues. */
@@ -86,7 +126,7 @@ export class ConfigurationError extends Error {
 export function parseConfiguration(value: unknown): StackConfiguration {
   if (value === undefined) {
     throw new ConfigurationError([
-      `context.${CONTEXT_KEY}: is missing; add {"clusters":[{"name":…,"server":…,"tokenSecret":…}]}`,
+      `context.${CONTEXT_KEY}: is missing; add {"clusters":[{"name":…,"server":…,"ca":…,"eks":{"cluster":…}}]}`,
     ]);
   }
   const result = configurationSchema.safeParse(typeof value === "string" ? parseText(value) : value);
@@ -130,8 +170,7 @@ function findDuplicates(clusters: readonly ClusterConfiguration[]): string[] {
 }
 
 function findOverflow(clusters: readonly ClusterConfiguration[]): string[] {
-  const bytes =
-    Buffer.byteLength(JSON.stringify(clusters)) + clusters.length * TOKEN_BYTES + ENVIRONMENT_REST;
+  const bytes = Buffer.byteLength(JSON.stringify(clusters)) + ENVIRONMENT_REST;
   if (bytes <= ENVIRONMENT_LIMIT) return [];
   return [
     `context.${CONTEXT_KEY}.clusters: take about ${bytes} bytes of a function's environment, of which Lambda allows ` +

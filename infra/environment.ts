@@ -1,4 +1,3 @@
-import { SecretValue } from "aws-cdk-lib";
 import { type ClusterSettings, queueVariables } from "../shared/runtime/configuration.ts";
 import type { ClusterConfiguration, StackConfiguration } from "./configuration.ts";
 import type { Ledger } from "./ledger.ts";
@@ -25,13 +24,9 @@ export function buildEnvironment(
   return environment;
 }
 
-function toSettings({ name, server, tokenSecret, ca, tlsServerName }: ClusterConfiguration): ClusterSettings {
-  return {
-    name,
-    server,
-    // A reference: CloudFormation puts the token into the function and never into the template.
-    token: SecretValue.secretsManager(tokenSecret).unsafeUnwrap(),
-    ...(ca === undefined ? {} : { ca }),
-    ...(tlsServerName === undefined ? {} : { tlsServerName }),
-  };
+/** Settings name secrets and hold none: a function reads them when it needs them, so that they may rotate. */
+function toSettings({ eks, ...rest }: ClusterConfiguration): ClusterSettings {
+  if (eks === undefined) return rest;
+  const { cluster, region } = eks;
+  return { ...rest, eks: { cluster, ...(region === undefined ? {} : { region }) } };
 }

@@ -17,9 +17,11 @@ export interface ForwarderProps {
  * minute, so that a gap between windows is shorter than that. The lease in the ledger lets only one of them work.
  */
 export class Forwarder extends Construct {
+  readonly lambda: Lambda;
+
   constructor(scope: Construct, id: string, { cluster, ledger, queues, environment }: ForwarderProps) {
     super(scope, id);
-    const lambda = new Lambda(this, "Lambda", {
+    this.lambda = new Lambda(this, "Lambda", {
       entry: "functions/forwarder/handler.ts",
       description: `Tallyman: watches the cluster ${cluster}`,
       timeout: Duration.minutes(15),
@@ -30,6 +32,6 @@ export class Forwarder extends Construct {
         ...queues.flatMap((queue) => queue.allowSending()),
       ],
     });
-    lambda.runEachMinute();
+    this.lambda.runEachMinute();
   }
 }

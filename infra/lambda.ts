@@ -21,6 +21,7 @@ export interface LambdaProps {
 /** What all functions have in common. Its role holds what it is given and writing its own log, nothing else. */
 export class Lambda extends Construct {
   readonly function: LambdaFunctionConstruct;
+  readonly role: Role;
 
   constructor(scope: Construct, id: string, props: LambdaProps) {
     super(scope, id);
@@ -29,9 +30,9 @@ export class Lambda extends Construct {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     // Its own role: the managed policy that CDK would attach may write every log of the account.
-    const role = new Role(this, "Role", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
-    logGroup.grantWrite(role);
-    for (const statement of props.statements) role.addToPolicy(statement);
+    this.role = new Role(this, "Role", { assumedBy: new ServicePrincipal("lambda.amazonaws.com") });
+    logGroup.grantWrite(this.role);
+    for (const statement of props.statements) this.role.addToPolicy(statement);
     this.function = new LambdaFunctionConstruct(this, "Function", {
       runtime: Runtime.NODEJS_24_X,
       architecture: Architecture.ARM_64,
@@ -40,7 +41,7 @@ export class Lambda extends Construct {
       description: props.description,
       timeout: props.timeout,
       memorySize: props.memory,
-      role,
+      role: this.role,
       logGroup,
       environment: { ...props.environment, NODE_OPTIONS: "--enable-source-maps" },
     });

@@ -2,9 +2,11 @@ import { Stack } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { MESSAGE_KINDS } from "../shared/messages/schema.ts";
 import { Alarms } from "./alarms.ts";
+import { ClusterAccess } from "./cluster-access.ts";
 import type { StackConfiguration } from "./configuration.ts";
 import { buildEnvironment } from "./environment.ts";
 import { Forwarder } from "./forwarder.ts";
+import type { Lambda } from "./lambda.ts";
 import { Ledger } from "./ledger.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -20,12 +22,19 @@ export class TallymanStack extends Stack {
     );
     const environment = buildEnvironment(configuration, ledger, queues);
     const { concurrency } = configuration;
+    const functions: Record<string, Lambda> = {};
     for (const queue of queues) {
-      new Worker(this, `${capitalize(queue.kind)}Worker`, { queue, ledger, environment, concurrency });
+      const id = `${capitalize(queue.kind)}Worker`;
+      functions[id] = new Worker(this, id, { queue, ledger, environment, concurrency }).lambda;
     }
-    new Sweeper(this, "Sweeper", { ledger, environment });
-    for (const { name: cluster } of configuration.clusters) {
-      new Forwarder(this, `Forwarder-${cluster}`, { cluster, ledger, queues, environment });
+    functions.Sweeper = new Sweeper(this, "Sweeper", { ledger, environment }).lambda;
+    for (const cluster of configuration.clusters) {
+      const id = `Forwarder-${cluster.name}`;
+      const forwarder = new Forwarder(this, id, { cluster: cluster.name, ledger, queues, environment });
+      new ClusterAccess(this, `Access-${cluster.name}`, {
+        cluster,
+        functions: { ...functions, Forwarder: forwarder.lambda },
+      });
     }
     new Alarms(this, "Alarms", { queues });
   }

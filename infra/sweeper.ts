@@ -10,9 +10,11 @@ export interface SweeperProps {
 
 /** The function that reconciles every open verification with the clusters, each minute. */
 export class Sweeper extends Construct {
+  readonly lambda: Lambda;
+
   constructor(scope: Construct, id: string, { ledger, environment }: SweeperProps) {
     super(scope, id);
-    const lambda = new Lambda(this, "Lambda", {
+    this.lambda = new Lambda(this, "Lambda", {
       entry: "functions/sweeper/handler.ts",
       description: "Tallyman: reconciles every open verification with its cluster",
       timeout: Duration.minutes(5),
@@ -24,6 +26,6 @@ export class Sweeper extends Construct {
         indexes: ["open", "activity"],
       }),
     });
-    lambda.runEachMinute();
+    this.lambda.runEachMinute();
   }
 }

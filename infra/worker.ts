@@ -15,9 +15,11 @@ export interface WorkerProps {
 
 /** The function of one kind of message, fed by its queue. */
 export class Worker extends Construct {
+  readonly lambda: Lambda;
+
   constructor(scope: Construct, id: string, { queue, ledger, environment, concurrency }: WorkerProps) {
     super(scope, id);
-    const lambda = new Lambda(this, "Lambda", {
+    this.lambda = new Lambda(this, "Lambda", {
       entry: `functions/${queue.kind}/handler.ts`,
       description: `Tallyman: works on the ${queue.kind} queue`,
       timeout: Duration.seconds(QUEUE_DEFINITION.functionTimeout),
@@ -28,7 +30,7 @@ export class Worker extends Construct {
         ...queue.allowWorking(),
       ],
     });
-    lambda.function.addEventSourceMapping("Messages", {
+    this.lambda.function.addEventSourceMapping("Messages", {
       eventSourceArn: queue.queue.queueArn,
       batchSize: QUEUE_DEFINITION.batchSize,
       reportBatchItemFailures: true,

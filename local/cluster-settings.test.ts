@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { stringify } from "yaml";
 import type { Clock } from "../shared/runtime/clock.ts";
-import { readConfiguration, toClusterAccess } from "../shared/runtime/configuration.ts";
+import { findTokenSource } from "../shared/runtime/cluster-connection.ts";
+import { readConfiguration } from "../shared/runtime/configuration.ts";
 import { type ContextCluster, openContext, toClusterName } from "./cluster-settings.ts";
 import { buildEnvironment } from "./environment.ts";
 
@@ -121,9 +122,8 @@ describe("the cluster of a context", () => {
       }),
     ).clusters;
     if (cluster === undefined) throw new Error("no cluster");
-    const access = toClusterAccess(cluster);
-    expect(access).toMatchObject({ server: "https://127.0.0.1:6443", tlsServerName: "api.internal" });
-    expect(await access.token?.(false)).toBe("sesame");
+    expect(cluster).toMatchObject({ server: "https://127.0.0.1:6443", tlsServerName: "api.internal" });
+    expect(await findTokenSource(cluster)?.(false)).toBe("sesame");
   });
 
   it("tells when a client certificate was renewed", async () => {

@@ -1,7 +1,6 @@
 import { styleText } from "node:util";
 import { Command } from "commander";
-import { createTransport } from "../shared/cluster/https-transport.ts";
-import { toClusterAccess } from "../shared/runtime/configuration.ts";
+import { connectCluster } from "../shared/runtime/cluster-connection.ts";
 import { createClusterWriter } from "./demo/cluster-writer.ts";
 import { createPromoter } from "./demo/promotions.ts";
 import { FREIGHT, PROJECT } from "./demo/shop.ts";
@@ -31,7 +30,7 @@ async function main(): Promise<number> {
   if (settings.name !== SANDBOX_NAME) {
     return complain(`the stack works on cluster ${settings.name}; there, Kargo promotes`);
   }
-  const transport = createTransport(toClusterAccess(settings));
+  const transport = connectCluster(settings);
   try {
     const promoter = createPromoter({
       writer: createClusterWriter(transport),

@@ -64,6 +64,12 @@ export const RULES: IForbiddenRuleType[] = [
     "reading and writing Kubernetes objects needs no AWS",
   ),
   confine(
+    "credentials",
+    "^shared/credentials/",
+    [shared("domain", "cluster"), npm("@aws-sdk/client-secrets-manager", "@smithy/signature-v4", "zod")],
+    "what lets us into a cluster is no business of who talks to it",
+  ),
+  confine(
     "operations-use-ports",
     "^shared/operations/",
     [shared("domain", "messages", "cluster", "ledger"), "^shared/runtime/(telemetry|clock|batch)\\.ts$"],

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { createTransport } from "../../shared/cluster/https-transport.ts";
 import { Fault } from "../../shared/domain/fault.ts";
 import { createCheckpointStore } from "../../shared/ledger/checkpoint.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
-import { type Configuration, toClusterAccess } from "../../shared/runtime/configuration.ts";
+import { connectCluster } from "../../shared/runtime/cluster-connection.ts";
+import type { Configuration } from "../../shared/runtime/configuration.ts";
 import { createInstallation } from "../../shared/runtime/installation.ts";
 import type { Log, Meter } from "../../shared/runtime/telemetry.ts";
 import type { SessionOptions } from "./session.ts";
@@ -27,7 +27,7 @@ export function wireSession(
   const { world, queue } = createInstallation(configuration, log, meter);
   return {
     cluster: settings.name,
-    transport: createTransport(toClusterAccess(settings)),
+    transport: connectCluster(settings),
     queue,
     ledger: world.ledger,
     checkpoints: createCheckpointStore(new DynamoDBClient({}), configuration.table),

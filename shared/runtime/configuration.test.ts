@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isFault } from "../domain/fault.ts";
-import { readConfiguration, toClusterAccess } from "./configuration.ts";
+import { readConfiguration } from "./configuration.ts";
 
 const complete = {
   TALLYMAN_TABLE: "ledger",
@@ -51,6 +48,21 @@ describe("the configuration", () => {
       /TALLYMAN_CLUSTERS\.0\.name: must be a DNS label/,
     ],
     [
+      "without an address",
+      JSON.stringify([{ name: "a", token: "t" }]),
+      /TALLYMAN_CLUSTERS\.0: has no server/,
+    ],
+    [
+      "proving who we are in two ways",
+      JSON.stringify([{ name: "a", server: "https://x", token: "t", eks: { cluster: "a" } }]),
+      /TALLYMAN_CLUSTERS\.0: has token and eks; leave one/,
+    ],
+    [
+      "with two addresses",
+      JSON.stringify([{ name: "a", server: "https://x", kubeconfigSecret: "s" }]),
+      /TALLYMAN_CLUSTERS\.0: has a server beside its kubeconfig/,
+    ],
+    [
       "a name twice",
       JSON.stringify([
         { name: "a", server: "https://x" },
@@ -66,17 +78,5 @@ describe("the configuration", () => {
     expect(reasonsFor({ ...complete, TALLYMAN_MAX_RECEIVES: "many" })).toBe(
       "TALLYMAN_MAX_RECEIVES: many is not a positive number",
     );
-  });
-
-  it("reads a token file anew when the token was refused", async () => {
-    const dir = mkdtempSync(join(tmpdir(), "tallyman-token-"));
-    const tokenFile = join(dir, "token");
-    writeFileSync(tokenFile, "first\n");
-    const { token } = toClusterAccess({ name: "a", server: "https://x", tokenFile });
-    expect(await token?.(false)).toBe("first");
-    writeFileSync(tokenFile, "second\n");
-    expect(await token?.(false)).toBe("first");
-    expect(await token?.(true)).toBe("second");
-    rmSync(dir, { recursive: true });
   });
 });

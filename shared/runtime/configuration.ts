@@ -1,27 +1,53 @@
-import { readFileSync } from "node:fs";
 import * as z from "zod/mini";
-import type { ClusterAccess } from "../cluster/transport.ts";
 import { Fault } from "../domain/fault.ts";
 import { MESSAGE_KINDS, type MessageKind } from "../messages/schema.ts";
 import { QUEUE_DEFINITION } from "../queue/definition.ts";
 import type { QueueUrls } from "../queue/message-queue.ts";
 import { type BackoffOptions, MESSAGE_BACKOFF } from "./backoff.ts";
 
-/**
- * One cluster in the variable `TALLYMAN_CLUSTERS`. A token comes from a file, which is read anew each minute so
- * that it may rotate, or stands here; certificates are PEM.
- */
-const clusterSchema = z.strictObject({
-  name: z.string().check(z.regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "must be a DNS label")),
-  server: z.url(),
-  ca: z.optional(z.string()),
-  token: z.optional(z.string()),
-  tokenFile: z.optional(z.string()),
-  clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
-  insecureSkipTlsVerify: z.optional(z.boolean()),
-  /** The name to expect in the server's certificate when it is not the address. */
-  tlsServerName: z.optional(z.string()),
-});
+/** What proves who we are; a cluster has at most one. */
+const CREDENTIALS = [
+  "token",
+  "tokenFile",
+  "tokenSecret",
+  "eks",
+  "clientCertificate",
+  "kubeconfigSecret",
+] as const;
+
+/** One cluster in the variable `TALLYMAN_CLUSTERS`. Certificates are PEM. */
+const clusterSchema = z
+  .strictObject({
+    name: z.string().check(z.regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "must be a DNS label")),
+    /** Of the API server; only a kubeconfig brings its own. */
+    server: z.optional(z.url()),
+    ca: z.optional(z.string()),
+    token: z.optional(z.string()),
+    /** A file that is read anew each minute, so that the token may rotate. */
+    tokenFile: z.optional(z.string()),
+    /** Name or ARN of the Secrets Manager secret whose text is the token. */
+    tokenSecret: z.optional(z.string()),
+    /** The EKS cluster that the AWS identity of this process is let into; the region is this process's by default. */
+    eks: z.optional(z.strictObject({ cluster: z.string(), region: z.optional(z.string()) })),
+    /** Name or ARN of the Secrets Manager secret whose text is a kubeconfig as JSON. */
+    kubeconfigSecret: z.optional(z.string()),
+    clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
+    insecureSkipTlsVerify: z.optional(z.boolean()),
+    /** The name to expect in the server's certificate when it is not the address. */
+    tlsServerName: z.optional(z.string()),
+  })
+  .check(({ value, issues }) => {
+    const given = CREDENTIALS.filter((each) => value[each] !== undefined);
+    if (given.length > 1) issues.push(problem(value, `has ${given.join(" and ")}; leave one`));
+    const brings = value.kubeconfigSecret !== undefined;
+    if (brings === (value.server !== undefined)) {
+      issues.push(
+        problem(value, brings ? "has a server beside its kubeconfig; leave it out" : "has no server"),
+      );
+    }
+  });
+
+const problem = (input: unknown, message: string) => ({ code: "custom" as const, input, message, path: [] });
 
 export type ClusterSettings = z.infer<typeof clusterSchema>;
 
@@ -106,35 +132,4 @@ function readClusters(text: string, reasons: string[]): readonly ClusterSettings
     reasons.push(`TALLYMAN_CLUSTERS.${issue.path.join(".")}: ${issue.message}`);
   }
   return [];
-}
-
-const TOKEN_FILE_AGE_MS = 60_000;
-
-/** How to reach a configured cluster. */
-export function toClusterAccess(settings: ClusterSettings): ClusterAccess {
-  const { server, ca, clientCertificate, insecureSkipTlsVerify, tlsServerName } = settings;
-  return {
-    server,
-    ...(ca === undefined ? {} : { ca }),
-    ...(clientCertificate === undefined ? {} : { clientCertificate }),
-    ...(insecureSkipTlsVerify === undefined ? {} : { insecureSkipTlsVerify }),
-    ...(tlsServerName === undefined ? {} : { tlsServerName }),
-    ...readToken(settings),
-  };
-}
-
-function readToken(settings: ClusterSettings): Pick<ClusterAccess, "token"> {
-  const { token, tokenFile } = settings;
-  if (token !== undefined) return { token: async () => token };
-  if (tokenFile === undefined) return {};
-  let cached: { text: string; readAt: number } | undefined;
-  return {
-    token: async (refresh) => {
-      const now = Date.now();
-      if (cached === undefined || refresh || now - cached.readAt > TOKEN_FILE_AGE_MS) {
-        cached = { text: readFileSync(tokenFile, "utf8").trim(), readAt: now };
-      }
-      return cached.text;
-    },
-  };
 }

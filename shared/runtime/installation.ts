@@ -1,13 +1,13 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { type Cluster, createCluster } from "../cluster/cluster.ts";
-import { createTransport } from "../cluster/https-transport.ts";
 import { Fault } from "../domain/fault.ts";
 import { createLedger } from "../ledger/ledger.ts";
 import type { World } from "../operations/world.ts";
 import { createMessageQueue, type MessageQueue } from "../queue/message-queue.ts";
 import { systemClock } from "./clock.ts";
-import { type Configuration, toClusterAccess } from "./configuration.ts";
+import { connectCluster } from "./cluster-connection.ts";
+import type { Configuration } from "./configuration.ts";
 import type { Log, Meter } from "./telemetry.ts";
 
 /** The real parts of an installation, wired from its configuration; what an entry point works with. */
@@ -24,7 +24,7 @@ export function createInstallation(configuration: Configuration, log: Log, meter
   const clusters = new Map<string, Cluster>(
     configuration.clusters.map((settings) => [
       settings.name,
-      createCluster(settings.name, createTransport(toClusterAccess(settings))),
+      createCluster(settings.name, connectCluster(settings)),
     ]),
   );
   return {

@@ -17,7 +17,7 @@ import { createQueues } from "../../local/queues.ts";
 import { deadLetterQueueName } from "../../shared/queue/definition.ts";
 
 const FUNCTIONS = ["verify", "abort", "reverify", "sweeper", "forwarder"];
-/** What no function can do without. */
+/** What no function can do without, bundled as usual: with every way to find credentials. */
 const BASELINE = `
   import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
   import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";

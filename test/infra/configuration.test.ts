@@ -66,10 +66,38 @@ test.each<[what: string, value: unknown, key: string, help: RegExp]>([
   ["a bad cluster name", withCluster({ name: "a/b" }), "context.tallyman.clusters[0].name", /DNS label/],
   ["plain HTTP", withCluster({ server: "http://k8s" }), "context.tallyman.clusters[0].server", /https URL/],
   [
-    "no token",
+    "no way in",
     withCluster({ tokenSecret: undefined }),
-    "context.tallyman.clusters[0].tokenSecret",
-    /is missing/,
+    "context.tallyman.clusters[0]",
+    /has no way in; give it one of eks, tokenSecret, kubeconfigSecret/,
+  ],
+  [
+    "two ways in",
+    withCluster({ eks: { cluster: "prod" } }),
+    "context.tallyman.clusters[0]",
+    /has eks and tokenSecret, but must have one/,
+  ],
+  [
+    "an EKS cluster's ARN for its name",
+    withCluster({
+      tokenSecret: undefined,
+      eks: { cluster: "arn:aws:eks:eu-west-1:111122223333:cluster/prod" },
+    }),
+    "context.tallyman.clusters[0].eks.cluster",
+    /the name of an EKS cluster/,
+  ],
+  [
+    "a region that is none",
+    withCluster({ tokenSecret: undefined, eks: { cluster: "prod", region: "Frankfurt" } }),
+    "context.tallyman.clusters[0].eks.region",
+    /for example eu-central-1/,
+  ],
+  ["no address", withCluster({ server: undefined }), "context.tallyman.clusters[0].server", /is missing/],
+  [
+    "an address beside a kubeconfig",
+    withCluster({ tokenSecret: undefined, kubeconfigSecret: "k" }),
+    "context.tallyman.clusters[0].server",
+    /is in the kubeconfig; leave it out/,
   ],
   [
     "a token for a secret's name",
@@ -129,7 +157,9 @@ test.each<[what: string, value: unknown, key: string, help: RegExp]>([
   ],
   [
     "more than a function's environment holds",
-    { clusters: ["a", "b", "c"].map((name) => ({ ...CLUSTER, name })) },
+    {
+      clusters: ["a", "b", "c"].map((name) => ({ ...CLUSTER, name, ca: CA.replace("AA", "A".repeat(1200)) })),
+    },
     "context.tallyman.clusters",
     /of which Lambda allows 4096; deploy some/,
   ],

@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { bundleFunction } from "../../infra/function-bundle.ts";
 import { MESSAGE_KINDS } from "../../shared/messages/schema.ts";
 import { deriveDynamoDbActions, deriveQueueActions } from "./permissions.ts";
-import { synthesize } from "./synthesized.ts";
+import { CLUSTER, synthesize } from "./synthesized.ts";
 
 interface Statement {
   readonly Effect: string;
@@ -35,6 +37,38 @@ test("no function has a wildcard, in an action or in a resource", () => {
     expect(statement.Effect).toBe("Allow");
     expect(JSON.stringify(statement)).not.toContain("*");
   }
+});
+
+test("a function may read the secret of a cluster that it talks to, and no other", () => {
+  const clusters = ["a", "b"].map((name) => ({ ...CLUSTER, name, tokenSecret: `tokens/${name}` }));
+  const secretsOf = (idPrefix: string) =>
+    synthesize({ clusters })
+      .find("AWS::IAM::Policy", idPrefix)
+      .flatMap(({ properties }) => (properties.PolicyDocument as { Statement: Statement[] }).Statement)
+      .filter((statement) => statement.Action === "secretsmanager:GetSecretValue")
+      .map((statement) => /tokens\/\w-\?{6}/.exec(JSON.stringify(statement.Resource))?.[0]);
+  expect(secretsOf("Forwardera")).toEqual(["tokens/a-??????"]);
+  expect(secretsOf("Forwarderb")).toEqual(["tokens/b-??????"]);
+  for (const id of ["VerifyWorker", "AbortWorker", "ReverifyWorker", "Sweeper"]) {
+    expect(secretsOf(id)).toEqual(["tokens/a-??????", "tokens/b-??????"]);
+  }
+});
+
+test("EKS lets the functions in by their roles, and no secret is read", () => {
+  const { tokenSecret: _, ...rest } = CLUSTER;
+  const eks = { cluster: "prod" };
+  const { find: findOnEks } = synthesize({ clusters: [{ ...rest, eks }] });
+  const entries = findOnEks("AWS::EKS::AccessEntry");
+  expect(entries).toHaveLength(5);
+  for (const { properties } of entries) {
+    expect(properties).toMatchObject({ ClusterName: "prod", KubernetesGroups: ["tallyman"] });
+    expect(JSON.stringify(properties.PrincipalArn)).toMatch(/Role/);
+  }
+  const rights = readFileSync(join(import.meta.dirname, "../../deploy/rbac/managed.yaml"), "utf8");
+  expect(rights).toMatch(/kind: Group\n +name: tallyman\n/);
+  expect(JSON.stringify(findOnEks("AWS::IAM::Policy"))).not.toContain("secretsmanager");
+  const elsewhere = synthesize({ clusters: [{ ...rest, eks: { ...eks, accessEntries: false } }] });
+  expect(elsewhere.find("AWS::EKS::AccessEntry")).toEqual([]);
 });
 
 test("no function has a managed policy", () => {

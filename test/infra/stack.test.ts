@@ -121,7 +121,7 @@ test("every function can read its environment", () => {
     );
     const [cluster] = readConfiguration(env).clusters;
     expect(cluster?.server).toBe(CLUSTER.server);
-    expect(cluster?.token).toBe(`{{resolve:secretsmanager:${CLUSTER.tokenSecret}:SecretString:::}}`);
+    expect(cluster?.tokenSecret).toBe(CLUSTER.tokenSecret);
   }
 });
 
