@@ -83,9 +83,38 @@ const clusterSchema = z
     }
   });
 
+/** Days that CloudWatch Logs can keep a log. */
+const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653] as const;
+
+/** Where the functions run, for API servers with private addresses. */
+const vpcSchema = z.strictObject({
+  /** Subnets with a way to DynamoDB, SQS, STS, Secrets Manager and CloudWatch Logs: a NAT gateway or endpoints. */
+  subnetIds: z
+    .array(z.string().regex(/^subnet-[0-9a-f]+$/, "must be a subnet's id"))
+    .min(1, "must name a subnet"),
+  securityGroupIds: z
+    .array(z.string().regex(/^sg-[0-9a-f]+$/, "must be a security group's id"))
+    .min(1, "must name a security group")
+    .max(5, "must be at most 5, the most that Lambda accepts"),
+});
+
 const configurationSchema = z.strictObject({
   /** Begins the names of the stack and of its queues. */
   name: z.string().regex(dnsLabel, LABEL_HELP).max(40, "must be at most 40 characters").default("tallyman"),
+  vpc: vpcSchema.optional(),
+  /** The SNS topic that alarms are sent to. */
+  alarmTopic: z
+    .string()
+    .regex(/^arn:aws[\w-]*:sns:[a-z0-9-]+:\d{12}:[\w-]{1,256}$/, "must be the ARN of an SNS topic")
+    .optional(),
+  /** Days that the functions' logs are kept. */
+  logRetentionDays: z
+    .literal(LOG_DAYS, `must be one of ${LOG_DAYS.join(", ")}, which CloudWatch Logs knows`)
+    .default(30),
+  /** Of every resource. */
+  tags: z.record(z.string().min(1).max(128), z.string().max(256)).default({}),
+  /** What becomes of the ledger when the stack is deleted: it stays, or it goes with all that it holds. */
+  removalPolicy: z.enum(["retain", "destroy"], "must be retain or destroy").default("retain"),
   /** The first is the cluster of messages that name none. */
   clusters: z.array(clusterSchema).min(1, "must name at least one cluster"),
   /** Becomes the label `argo-rollouts.argoproj.io/controller-instance-id` of every AnalysisRun. */

@@ -13,6 +13,7 @@ export function buildEnvironment(
   const environment: Record<string, string> = {
     TALLYMAN_TABLE: ledger.table.tableName,
     TALLYMAN_CLUSTERS: JSON.stringify(clusters.map(toSettings)),
+    POWERTOOLS_SERVICE_NAME: configuration.name,
     POWERTOOLS_LOG_LEVEL: logLevel.toUpperCase(),
   };
   if (controllerInstanceId !== undefined) environment.TALLYMAN_CONTROLLER_INSTANCE_ID = controllerInstanceId;

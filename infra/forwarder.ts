@@ -1,6 +1,6 @@
 import { Duration } from "aws-cdk-lib";
 import { Construct } from "constructs";
-import { Lambda } from "./lambda.ts";
+import { Lambda, type LambdaSetting } from "./lambda.ts";
 import type { Ledger } from "./ledger.ts";
 import type { MessageQueue } from "./message-queue.ts";
 
@@ -9,7 +9,7 @@ export interface ForwarderProps {
   readonly cluster: string;
   readonly ledger: Ledger;
   readonly queues: readonly MessageQueue[];
-  readonly environment: Readonly<Record<string, string>>;
+  readonly setting: LambdaSetting;
 }
 
 /**
@@ -19,14 +19,15 @@ export interface ForwarderProps {
 export class Forwarder extends Construct {
   readonly lambda: Lambda;
 
-  constructor(scope: Construct, id: string, { cluster, ledger, queues, environment }: ForwarderProps) {
+  constructor(scope: Construct, id: string, { cluster, ledger, queues, setting }: ForwarderProps) {
     super(scope, id);
     this.lambda = new Lambda(this, "Lambda", {
       entry: "functions/forwarder/handler.ts",
       description: `Tallyman: watches the cluster ${cluster}`,
       timeout: Duration.minutes(15),
       memory: 1024,
-      environment: { ...environment, TALLYMAN_FORWARDER_CLUSTER: cluster },
+      setting,
+      environment: { TALLYMAN_FORWARDER_CLUSTER: cluster },
       statements: [
         ...ledger.allow({ actions: ["GetItem", "PutItem"], indexes: ["open"] }),
         ...queues.flatMap((queue) => queue.allowSending()),

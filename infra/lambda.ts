@@ -1,11 +1,27 @@
-import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import { Duration, RemovalPolicy, Validations } from "aws-cdk-lib";
 import { Rule, Schedule } from "aws-cdk-lib/aws-events";
 import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
-import { type PolicyStatement, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
-import { Architecture, Function as LambdaFunctionConstruct, Runtime } from "aws-cdk-lib/aws-lambda";
-import { LogGroup, RetentionDays } from "aws-cdk-lib/aws-logs";
+import { Policy, PolicyStatement, Role, ServicePrincipal } from "aws-cdk-lib/aws-iam";
+import {
+  Architecture,
+  type CfnFunction,
+  Function as LambdaFunctionConstruct,
+  Runtime,
+} from "aws-cdk-lib/aws-lambda";
+import { LogGroup } from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { BUNDLE_HANDLER, createFunctionCode } from "./function-bundle.ts";
+
+/** What a stack decides for all its functions. */
+export interface LambdaSetting {
+  readonly environment: Readonly<Record<string, string>>;
+  /** Days that logs are kept; one of those that CloudWatch Logs knows. */
+  readonly logRetentionDays: number;
+  /** Where the functions run; default: outside of any VPC. */
+  readonly vpc?:
+    | { readonly subnetIds: readonly string[]; readonly securityGroupIds: readonly string[] }
+    | undefined;
+}
 
 export interface LambdaProps {
   /** The handler's path in the repository. */
@@ -14,7 +30,9 @@ export interface LambdaProps {
   readonly timeout: Duration;
   /** Megabytes; processor time comes in proportion. */
   readonly memory: number;
-  readonly environment: Readonly<Record<string, string>>;
+  readonly setting: LambdaSetting;
+  /** Beside the setting's. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly statements: readonly PolicyStatement[];
 }
 
@@ -26,7 +44,7 @@ export class Lambda extends Construct {
   constructor(scope: Construct, id: string, props: LambdaProps) {
     super(scope, id);
     const logGroup = new LogGroup(this, "Log", {
-      retention: RetentionDays.ONE_MONTH,
+      retention: props.setting.logRetentionDays,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     // Its own role: the managed policy that CDK would attach may write every log of the account.
@@ -43,7 +61,41 @@ export class Lambda extends Construct {
       memorySize: props.memory,
       role: this.role,
       logGroup,
-      environment: { ...props.environment, NODE_OPTIONS: "--enable-source-maps" },
+      environment: {
+        ...props.setting.environment,
+        ...props.environment,
+        NODE_OPTIONS: "--enable-source-maps",
+      },
+    });
+    if (props.setting.vpc !== undefined) this.#enter(props.setting.vpc);
+  }
+
+  /** Puts the function into subnets that are known by their ids alone, which CDK's own construct would look up. */
+  #enter({ subnetIds, securityGroupIds }: NonNullable<LambdaSetting["vpc"]>): void {
+    const resource = this.function.node.defaultChild as CfnFunction;
+    resource.vpcConfig = { subnetIds: [...subnetIds], securityGroupIds: [...securityGroupIds] };
+    const policy = new Policy(this, "Network", {
+      statements: [
+        new PolicyStatement({
+          actions: [
+            "ec2:CreateNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSubnets",
+            "ec2:DeleteNetworkInterface",
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:UnassignPrivateIpAddresses",
+          ],
+          // Lambda makes the interfaces under names that nobody knows before.
+          resources: ["*"],
+        }),
+      ],
+    });
+    policy.attachToRole(this.role);
+    resource.node.addDependency(policy);
+    Validations.of(policy).acknowledge({
+      id: "AwsSolutions-IAM5[Resource::*]",
+      reason:
+        "Network interfaces have no names before Lambda makes them; these are the rights of AWS's own policy",
     });
   }
 

@@ -1,8 +1,10 @@
-import { CfnOutput, RemovalPolicy } from "aws-cdk-lib";
+import { CfnOutput, type Duration, RemovalPolicy } from "aws-cdk-lib";
+import { type IMetric, Stats } from "aws-cdk-lib/aws-cloudwatch";
 import {
   type Attribute,
   AttributeType,
   BillingMode,
+  Operation,
   ProjectionType,
   Table,
   TableEncryption,
@@ -12,7 +14,14 @@ import { Construct } from "constructs";
 import { LEDGER_TABLE } from "../shared/ledger/table.ts";
 
 /** What a function may do to the ledger; an action is granted when its code performs it. */
-export type LedgerAction = "GetItem" | "PutItem" | "UpdateItem" | "Query" | "BatchGetItem";
+const OPERATIONS = {
+  GetItem: Operation.GET_ITEM,
+  PutItem: Operation.PUT_ITEM,
+  UpdateItem: Operation.UPDATE_ITEM,
+  Query: Operation.QUERY,
+  BatchGetItem: Operation.BATCH_GET_ITEM,
+} as const;
+export type LedgerAction = keyof typeof OPERATIONS;
 export type IndexName = keyof typeof LEDGER_TABLE.indexes;
 
 export interface LedgerAccess {
@@ -21,11 +30,16 @@ export interface LedgerAccess {
   readonly indexes?: readonly IndexName[];
 }
 
-/** The ledger: it outlives its stack, because what it holds cannot be made again. */
+export interface LedgerProps {
+  /** False only for installations that may lose their history. */
+  readonly outlivesStack: boolean;
+}
+
+/** The ledger: it outlives its stack, because what it holds cannot be made again, unless somebody says otherwise. */
 export class Ledger extends Construct {
   readonly table: Table;
 
-  constructor(scope: Construct, id: string) {
+  constructor(scope: Construct, id: string, { outlivesStack }: LedgerProps) {
     super(scope, id);
     this.table = new Table(this, "Table", {
       partitionKey: text(LEDGER_TABLE.partitionKey),
@@ -33,8 +47,8 @@ export class Ledger extends Construct {
       billingMode: BillingMode.PAY_PER_REQUEST,
       encryption: TableEncryption.AWS_MANAGED,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-      deletionProtection: true,
-      removalPolicy: RemovalPolicy.RETAIN,
+      deletionProtection: outlivesStack,
+      removalPolicy: outlivesStack ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
       timeToLiveAttribute: LEDGER_TABLE.timeToLiveAttribute,
     });
     for (const { name, partitionKey, sortKey } of Object.values(LEDGER_TABLE.indexes)) {
@@ -50,6 +64,15 @@ export class Ledger extends Construct {
       });
     }
     new CfnOutput(this, "TableName", { value: this.table.tableName });
+  }
+
+  /** Requests of every kind that DynamoDB refused for their rate. */
+  metricThrottled(period: Duration): IMetric {
+    return this.table.metricThrottledRequestsForOperations({
+      operations: Object.values(OPERATIONS),
+      period,
+      statistic: Stats.SUM,
+    });
   }
 
   /** The statements that let somebody do exactly this; CDK's own grants give scans and deletions as well. */

@@ -1,9 +1,10 @@
-import { Stack } from "aws-cdk-lib";
+import { Stack, Tags } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { MESSAGE_KINDS } from "../shared/messages/schema.ts";
 import { Alarms } from "./alarms.ts";
 import { ClusterAccess } from "./cluster-access.ts";
 import type { StackConfiguration } from "./configuration.ts";
+import { Dashboard } from "./dashboard.ts";
 import { buildEnvironment } from "./environment.ts";
 import { Forwarder } from "./forwarder.ts";
 import type { Lambda } from "./lambda.ts";
@@ -15,28 +16,34 @@ import { Worker } from "./worker.ts";
 /** One installation. It only composes. */
 export class TallymanStack extends Stack {
   constructor(scope: Construct, configuration: StackConfiguration) {
-    super(scope, configuration.name, { description: "Tallyman: the verification ledger for Kargo Stages" });
-    const ledger = new Ledger(this, "Ledger");
+    const { name, clusters, concurrency, logRetentionDays, vpc } = configuration;
+    super(scope, name, { description: "Tallyman: the verification ledger for Kargo Stages" });
+    const ledger = new Ledger(this, "Ledger", { outlivesStack: configuration.removalPolicy === "retain" });
     const queues = MESSAGE_KINDS.map(
-      (kind) => new MessageQueue(this, `${capitalize(kind)}Queue`, { kind, prefix: configuration.name }),
+      (kind) => new MessageQueue(this, `${capitalize(kind)}Queue`, { kind, prefix: name }),
     );
     const environment = buildEnvironment(configuration, ledger, queues);
-    const { concurrency } = configuration;
-    const functions: Record<string, Lambda> = {};
+    const setting = { environment, logRetentionDays, vpc };
+    const everywhere: Record<string, Lambda> = {};
     for (const queue of queues) {
       const id = `${capitalize(queue.kind)}Worker`;
-      functions[id] = new Worker(this, id, { queue, ledger, environment, concurrency }).lambda;
+      everywhere[id] = new Worker(this, id, { queue, ledger, setting, concurrency }).lambda;
     }
-    functions.Sweeper = new Sweeper(this, "Sweeper", { ledger, environment }).lambda;
-    for (const cluster of configuration.clusters) {
+    everywhere.Sweeper = new Sweeper(this, "Sweeper", { ledger, setting }).lambda;
+    const functions = { ...everywhere };
+    for (const cluster of clusters) {
       const id = `Forwarder-${cluster.name}`;
-      const forwarder = new Forwarder(this, id, { cluster: cluster.name, ledger, queues, environment });
+      const { lambda } = new Forwarder(this, id, { cluster: cluster.name, ledger, queues, setting });
+      functions[id] = lambda;
       new ClusterAccess(this, `Access-${cluster.name}`, {
         cluster,
-        functions: { ...functions, Forwarder: forwarder.lambda },
+        functions: { ...everywhere, Forwarder: lambda },
       });
     }
-    new Alarms(this, "Alarms", { queues });
+    const watched = { service: name, clusters: clusters.map((each) => each.name), queues, ledger, functions };
+    new Alarms(this, "Alarms", { ...watched, topic: configuration.alarmTopic });
+    new Dashboard(this, "Dashboard", watched);
+    for (const [key, value] of Object.entries(configuration.tags)) Tags.of(this).add(key, value);
   }
 }
 

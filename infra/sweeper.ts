@@ -1,18 +1,18 @@
 import { Duration } from "aws-cdk-lib";
 import { Construct } from "constructs";
-import { Lambda } from "./lambda.ts";
+import { Lambda, type LambdaSetting } from "./lambda.ts";
 import type { Ledger } from "./ledger.ts";
 
 export interface SweeperProps {
   readonly ledger: Ledger;
-  readonly environment: Readonly<Record<string, string>>;
+  readonly setting: LambdaSetting;
 }
 
 /** The function that reconciles every open verification with the clusters, each minute. */
 export class Sweeper extends Construct {
   readonly lambda: Lambda;
 
-  constructor(scope: Construct, id: string, { ledger, environment }: SweeperProps) {
+  constructor(scope: Construct, id: string, { ledger, setting }: SweeperProps) {
     super(scope, id);
     this.lambda = new Lambda(this, "Lambda", {
       entry: "functions/sweeper/handler.ts",
@@ -20,7 +20,7 @@ export class Sweeper extends Construct {
       timeout: Duration.minutes(5),
       // It holds every Stage and AnalysisRun of a cluster at once.
       memory: 1024,
-      environment,
+      setting,
       statements: ledger.allow({
         actions: ["GetItem", "PutItem", "UpdateItem", "BatchGetItem"],
         indexes: ["open", "activity"],

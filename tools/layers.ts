@@ -124,6 +124,7 @@ export const RULES: IForbiddenRuleType[] = [
     "infra-knows-no-logic",
     "^infra/",
     [
+      "^shared/domain/phase\\.ts$",
       "^shared/ledger/table\\.ts$",
       "^shared/queue/definition\\.ts$",
       "^shared/messages/schema\\.ts$",

@@ -10,7 +10,7 @@ import { wireSession } from "./wiring.ts";
 const FAREWELL_MS = 8_000;
 
 const log = createLog("forwarder");
-const meter = createMeter("forwarder");
+const meter = createMeter("forwarder", process.env.TALLYMAN_FORWARDER_CLUSTER);
 const session = wireSession(
   readConfiguration(process.env),
   process.env.TALLYMAN_FORWARDER_CLUSTER,

@@ -11,7 +11,7 @@ import { wireSession } from "./wiring.ts";
  * on what it cannot mend, for its supervisor to start it anew. With `TALLYMAN_HEALTH_PORT` it answers probes.
  */
 const log = createLog("forwarder");
-const meter = createMeter("forwarder");
+const meter = createMeter("forwarder", process.env.TALLYMAN_FORWARDER_CLUSTER);
 const METRICS_EVERY_MS = 60_000;
 /** A watch sends a bookmark each minute or so; without any sign for this long the process is no use. */
 const SILENCE_MS = 300_000;

@@ -64,12 +64,19 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
       if (!both.aborted) {
         await save();
         options.meter.count("ForwarderHeartbeat");
+        options.meter.duration("ForwarderSilence", measureSilence(forwarder, clock.now()));
       }
     }
   })();
   await Promise.all([work, window, saving]);
   await save();
   return true;
+}
+
+/** Milliseconds since the quietest watch last showed a sign of life; the server sends bookmarks each minute or so. */
+function measureSilence(forwarder: Forwarder, now: number): number {
+  const times = Object.values(forwarder.lastActivity()).filter((at) => at !== undefined);
+  return times.length === 0 ? 0 : Math.max(0, now - Math.min(...times));
 }
 
 /** A checkpoint from a session that ended before its first lists did says too little to go on from. */

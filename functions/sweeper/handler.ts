@@ -27,6 +27,7 @@ export const handler = middy<unknown, Record<string, SweepReport>>()
         const level = report.failures.length > 0 ? "warn" : "info";
         log[level]("cluster swept", { cluster: name, ...report });
       } catch (error) {
+        meter.count("ClustersNotSwept");
         log.error("a cluster could not be swept", { cluster: name, error });
         reports[name] = { open: 0, repaired: 0, failures: [String(error)] };
       }

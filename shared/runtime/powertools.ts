@@ -2,12 +2,14 @@ import { Logger } from "@aws-lambda-powertools/logger";
 import { Metrics, MetricUnit } from "@aws-lambda-powertools/metrics";
 import type { Log, Meter, MetricName } from "./telemetry.ts";
 
-const SERVICE = "tallyman";
+/** Tells one installation's logs and metrics from another's. */
+const SERVICE = process.env.POWERTOOLS_SERVICE_NAME || "tallyman";
 const NAMESPACE = "Tallyman";
 
 /** Metrics whose values are not counts. */
 const UNITS: Partial<Record<MetricName, (typeof MetricUnit)[keyof typeof MetricUnit]>> = {
   DetectionLag: MetricUnit.Milliseconds,
+  ForwarderSilence: MetricUnit.Milliseconds,
 };
 
 /** Structured JSON log lines, as CloudWatch Logs Insights reads them. */
@@ -23,10 +25,13 @@ export function createLog(component: string): Log & { readonly logger: Logger } 
   return { logger, debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
-/** Metrics in embedded metric format: written with the log at the end of an invocation, at no request. */
-export function createMeter(component: string): Meter & { readonly metrics: Metrics } {
+/**
+ * Metrics in embedded metric format: written with the log at the end of an invocation, at no request. What is measured
+ * for one cluster alone has the cluster as a dimension too.
+ */
+export function createMeter(component: string, cluster?: string): Meter & { readonly metrics: Metrics } {
   const metrics = new Metrics({ namespace: NAMESPACE, serviceName: SERVICE });
-  metrics.setDefaultDimensions({ component });
+  metrics.setDefaultDimensions({ component, ...(cluster === undefined ? {} : { cluster }) });
   return {
     metrics,
     count: (name, value = 1) => metrics.addMetric(name, UNITS[name] ?? MetricUnit.Count, value),

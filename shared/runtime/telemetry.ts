@@ -29,9 +29,11 @@ export type MetricName =
   | "SecondVerifierNoticed"
   | "SweepRepairs"
   | "SweepOpen"
+  | "ClustersNotSwept"
   | "DetectionLag"
   | "ForwarderMessages"
   | "ForwarderInvalidObjects"
+  | "ForwarderSilence"
   | "ForwarderHeartbeat";
 
 /** Drops everything; for tools that have no use for telemetry. */

@@ -25,6 +25,9 @@ test("a configuration may say only what it must", () => {
     clusters: [CLUSTER],
     concurrency: 10,
     logLevel: "info",
+    logRetentionDays: 30,
+    removalPolicy: "retain",
+    tags: {},
   });
 });
 
@@ -39,6 +42,11 @@ test("a configuration may say everything", () => {
     controllerInstanceId: "blue",
     concurrency: 2,
     logLevel: "debug",
+    logRetentionDays: 7,
+    removalPolicy: "destroy",
+    tags: { team: "quay" },
+    alarmTopic: "arn:aws:sns:eu-central-1:111122223333:on-call",
+    vpc: { subnetIds: ["subnet-0a"], securityGroupIds: ["sg-0b"] },
   };
   expect(parseConfiguration(all)).toEqual(all);
 });
@@ -142,6 +150,30 @@ test.each<[what: string, value: unknown, key: string, help: RegExp]>([
     { clusters: [CLUSTER], concurrency: 1001 },
     "context.tallyman.concurrency",
     /at most 1000/,
+  ],
+  [
+    "a log kept for a time that CloudWatch does not know",
+    { clusters: [CLUSTER], logRetentionDays: 8 },
+    "context.tallyman.logRetentionDays",
+    /must be one of 1, 3, 5, 7/,
+  ],
+  [
+    "a topic's name for its ARN",
+    { clusters: [CLUSTER], alarmTopic: "on-call" },
+    "context.tallyman.alarmTopic",
+    /ARN of an SNS topic/,
+  ],
+  [
+    "a VPC without subnets",
+    { clusters: [CLUSTER], vpc: { subnetIds: [], securityGroupIds: ["sg-0b"] } },
+    "context.tallyman.vpc.subnetIds",
+    /must name a subnet/,
+  ],
+  [
+    "an unknown removal policy",
+    { clusters: [CLUSTER], removalPolicy: "snapshot" },
+    "context.tallyman.removalPolicy",
+    /retain or destroy/,
   ],
   [
     "an unknown log level",

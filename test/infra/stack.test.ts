@@ -141,12 +141,127 @@ test("the sweeper and each cluster's forwarder are invoked each minute, and not 
   for (const { properties } of two.find(FUNCTION, "Forwarder")) expect(properties.Timeout).toBe(900);
 });
 
-test("somebody is told of dead letters, of messages that wait, and of a silent forwarder", () => {
+test("there is an alarm for dead letters, messages that wait, errors, throttles, lateness and silence", () => {
   const names = find("AWS::CloudWatch::Alarm").map(({ properties }) => properties.MetricName);
   const count = (name: string) => names.filter((each) => each === name).length;
+  expect(count("Errors")).toBe(MESSAGE_KINDS.length + 2);
+  expect(count("Throttles")).toBe(MESSAGE_KINDS.length + 2);
+  expect(count("DetectionLag")).toBe(1);
+  expect(count("ClustersNotSwept")).toBe(1);
   expect(count("ApproximateNumberOfMessagesVisible")).toBe(MESSAGE_KINDS.length);
   expect(count("ApproximateAgeOfOldestMessage")).toBe(MESSAGE_KINDS.length);
   expect(count("ForwarderHeartbeat")).toBe(1);
+});
+
+test("each cluster has an alarm of its own for a forwarder that is silent", () => {
+  const two = synthesize({ clusters: [CLUSTER, { ...CLUSTER, name: "edge" }] });
+  const dimensions = two
+    .find("AWS::CloudWatch::Alarm")
+    .filter(({ properties }) => properties.MetricName === "ForwarderHeartbeat")
+    .map(({ properties }) => properties.Dimensions as { Name: string; Value: string }[]);
+  const clusters = dimensions.map((each) => each.find(({ Name }) => Name === "cluster")?.Value);
+  expect(clusters.sort()).toEqual(["edge", "main"]);
+});
+
+test("alarms tell the topic, where there is one", () => {
+  const topic = "arn:aws:sns:eu-central-1:111122223333:on-call";
+  const alarms = synthesize({ clusters: [CLUSTER], alarmTopic: topic }).find("AWS::CloudWatch::Alarm");
+  expect(alarms.length).toBeGreaterThan(10);
+  for (const { properties } of alarms) expect(properties.AlarmActions).toEqual([topic]);
+  for (const { properties } of find("AWS::CloudWatch::Alarm"))
+    expect(properties.AlarmActions).toBeUndefined();
+});
+
+test("alarms and dashboard look at metrics with the dimensions that the code gives them", () => {
+  const dashboard = JSON.stringify(find("AWS::CloudWatch::Dashboard")[0]?.properties);
+  for (const name of [
+    "VerificationsSuccessful",
+    "VerificationsAborted",
+    "DetectionLag",
+    "ForwarderSilence",
+  ]) {
+    expect(dashboard).toContain(name);
+  }
+  const own = find("AWS::CloudWatch::Alarm").filter(({ properties }) => properties.Namespace === "Tallyman");
+  expect(own.length).toBeGreaterThan(2);
+  for (const { properties } of own) {
+    const dimensions = properties.Dimensions as { Name: string; Value: string }[];
+    const value = (name: string) => dimensions.find(({ Name }) => Name === name)?.Value;
+    expect(value("service")).toBe("tallyman");
+    expect(["verify", "sweeper", "forwarder"]).toContain(value("component"));
+  }
+  for (const { properties } of find(FUNCTION)) {
+    expect(properties.Environment).toMatchObject({ Variables: { POWERTOOLS_SERVICE_NAME: "tallyman" } });
+  }
+});
+
+test("functions run in a VPC where one is given, with the rights for it, and cdk-nag has nothing against it", () => {
+  const vpc = { subnetIds: ["subnet-0123456a", "subnet-0123456b"], securityGroupIds: ["sg-0123456c"] };
+  const { app, find: findInside } = synthesize({ clusters: [CLUSTER], vpc });
+  for (const { properties } of findInside(FUNCTION)) {
+    expect(properties.VpcConfig).toEqual({
+      SubnetIds: vpc.subnetIds,
+      SecurityGroupIds: vpc.securityGroupIds,
+    });
+  }
+  const policies = JSON.stringify(findInside("AWS::IAM::Policy").map(({ properties }) => properties));
+  expect(policies.match(/ec2:CreateNetworkInterface/g)).toHaveLength(findInside(FUNCTION).length);
+  expect(new AwsSolutionsChecks(app).validateScope(app)).toMatchObject({ violations: [] });
+  for (const { properties } of find(FUNCTION)) expect(properties.VpcConfig).toBeUndefined();
+});
+
+test("logs are kept as long as configured, and every resource has the tags", () => {
+  const { find: findTagged } = synthesize({
+    clusters: [CLUSTER],
+    logRetentionDays: 7,
+    tags: { team: "quay" },
+  });
+  for (const { properties } of findTagged("AWS::Logs::LogGroup")) expect(properties.RetentionInDays).toBe(7);
+  for (const type of ["AWS::DynamoDB::Table", QUEUE, FUNCTION]) {
+    for (const { properties } of findTagged(type)) {
+      expect(properties.Tags).toContainEqual({ Key: "team", Value: "quay" });
+    }
+  }
+});
+
+test("the ledger goes with its stack only where that is asked for", () => {
+  const { template: throwaway } = synthesize({ clusters: [CLUSTER], removalPolicy: "destroy" });
+  throwaway.hasResource("AWS::DynamoDB::Table", {
+    DeletionPolicy: "Delete",
+    Properties: Match.objectLike({ DeletionProtectionEnabled: false }),
+  });
+});
+
+test("two installations in one account share no name", () => {
+  const names = (name: string) => {
+    const { find: findOf } = synthesize({ name, clusters: [CLUSTER] });
+    return ["AWS::SQS::Queue", "AWS::CloudWatch::Dashboard", "AWS::DynamoDB::Table"].flatMap((type) =>
+      findOf(type).flatMap(({ properties }) =>
+        [properties.QueueName, properties.DashboardName, properties.TableName].filter(
+          (each) => each !== undefined,
+        ),
+      ),
+    );
+  };
+  const [blue, green] = [names("blue"), names("green")];
+  expect(blue.length).toBeGreaterThan(6);
+  expect(green.filter((each) => blue.includes(each))).toEqual([]);
+});
+
+test("the table and the queues keep their logical ids: a new one would be a new, empty resource", () => {
+  expect(find("AWS::DynamoDB::Table").map(({ id }) => id)).toEqual(["LedgerTable9343E4AA"]);
+  expect(
+    find(QUEUE)
+      .map(({ id }) => id)
+      .sort(),
+  ).toEqual([
+    "AbortQueue20A49C5C",
+    "AbortQueueDeadLetters1503CF46",
+    "ReverifyQueue51B6EC71",
+    "ReverifyQueueDeadLetters964AD5E7",
+    "VerifyQueueD5DE52F8",
+    "VerifyQueueDeadLetters7F75CB0C",
+  ]);
 });
 
 test("cdk-nag finds nothing in the stack", () => {

@@ -1,4 +1,4 @@
-import type { App, Stack } from "aws-cdk-lib";
+import { type App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { buildApp } from "../../infra/build-app.ts";
 
@@ -25,7 +25,7 @@ export interface Synthesized {
 /** The stack as it would be deployed. */
 export function synthesize(configuration: object = { clusters: [CLUSTER] }): Synthesized {
   const app = buildApp({ context: { tallyman: configuration } });
-  const template = Template.fromStack(app.node.findChild("tallyman") as Stack);
+  const template = Template.fromStack(app.node.children.find((child) => child instanceof Stack) as Stack);
   return {
     app,
     template,
