@@ -2,6 +2,7 @@ import { Duration } from "aws-cdk-lib";
 import { Alarm, ComparisonOperator, type IMetric, Stats, TreatMissingData } from "aws-cdk-lib/aws-cloudwatch";
 import { SnsAction } from "aws-cdk-lib/aws-cloudwatch-actions";
 import { type ITopic, Topic } from "aws-cdk-lib/aws-sns";
+import type { IQueue } from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import type { Lambda } from "./lambda.ts";
 import type { Ledger } from "./ledger.ts";
@@ -15,6 +16,8 @@ export interface AlarmsProps {
   readonly queues: readonly MessageQueue[];
   readonly ledger: Ledger;
   readonly functions: Readonly<Record<string, Lambda>>;
+  /** Events that subscribers will not see. */
+  readonly undelivered?: IQueue | undefined;
   /** ARN of the SNS topic that is told; without one the alarms are only to be looked at. */
   readonly topic?: string | undefined;
 }
@@ -47,6 +50,17 @@ export class Alarms extends Construct {
         `${kind}-stale`,
         `A message of the ${kind} queue has waited for ${STALE.toMinutes()} minutes`,
         queue.metricApproximateAgeOfOldestMessage({ period: PERIOD, statistic: Stats.MAXIMUM }),
+      );
+    }
+    if (props.undelivered !== undefined) {
+      this.#whenAtLeast(
+        1,
+        "events-undelivered",
+        "Changes of phase could not be published; subscribers have not seen them, the ledger has them",
+        props.undelivered.metricApproximateNumberOfMessagesVisible({
+          period: PERIOD,
+          statistic: Stats.MAXIMUM,
+        }),
       );
     }
     for (const [name, { function: lambda }] of Object.entries(functions)) {

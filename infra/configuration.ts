@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { PHASES } from "../shared/domain/phase.ts";
 
 /** The key in the `context` of cdk.json, or of `cdk deploy --context`, that holds the configuration. */
 export const CONTEXT_KEY = "tallyman";
@@ -98,15 +99,30 @@ const vpcSchema = z.strictObject({
     .max(5, "must be at most 5, the most that Lambda accepts"),
 });
 
+const topicArn = z
+  .string()
+  .regex(/^arn:aws[\w-]*:sns:[a-z0-9-]+:\d{12}:[\w-]{1,256}$/, "must be the ARN of an SNS topic");
+
+/** Who is told of which phases. */
+const notificationSchema = z.strictObject({
+  /** Its policy must let events.amazonaws.com publish; AWS Chatbot takes it to a chat channel. */
+  topic: topicArn,
+  phases: z
+    .array(z.enum(PHASES, `must be one of ${PHASES.join(", ")}`))
+    .min(1, "must name a phase")
+    .default(["Failed", "Error"]),
+});
+
 const configurationSchema = z.strictObject({
   /** Begins the names of the stack and of its queues. */
   name: z.string().regex(dnsLabel, LABEL_HELP).max(40, "must be at most 40 characters").default("tallyman"),
   vpc: vpcSchema.optional(),
   /** The SNS topic that alarms are sent to. */
-  alarmTopic: z
-    .string()
-    .regex(/^arn:aws[\w-]*:sns:[a-z0-9-]+:\d{12}:[\w-]{1,256}$/, "must be the ARN of an SNS topic")
-    .optional(),
+  alarmTopic: topicArn.optional(),
+  /** Whether changes of phase are published on an event bus, for anyone to subscribe. */
+  eventFeed: z.boolean().default(true),
+  /** SNS topics that are told of changes of phase. */
+  notifications: z.array(notificationSchema).default([]),
   /** Days that the functions' logs are kept. */
   logRetentionDays: z
     .literal(LOG_DAYS, `must be one of ${LOG_DAYS.join(", ")}, which CloudWatch Logs knows`)
@@ -134,6 +150,7 @@ const configurationSchema = z.strictObject({
 });
 
 export type ClusterConfiguration = z.infer<typeof clusterSchema>;
+export type NotificationConfiguration = z.infer<typeof notificationSchema>;
 export type StackConfiguration = z.infer<typeof configurationSchema>;
 
 /** A configuration that cannot be deployed; the message has a line for each key that is wrong. */
@@ -160,7 +177,11 @@ export function parseConfiguration(value: unknown): StackConfiguration {
   }
   const result = configurationSchema.safeParse(typeof value === "string" ? parseText(value) : value);
   if (!result.success) throw new ConfigurationError(result.error.issues.map(describe));
-  const problems = [...findDuplicates(result.data.clusters), ...findOverflow(result.data.clusters)];
+  const problems = [
+    ...findMute(result.data),
+    ...findDuplicates(result.data.clusters),
+    ...findOverflow(result.data.clusters),
+  ];
   if (problems.length > 0) throw new ConfigurationError(problems);
   return result.data;
 }
@@ -187,6 +208,11 @@ function describe(issue: z.core.$ZodIssue): string {
     return `${key}: is missing; add ${issue.expected === "array" ? "a list" : `a ${issue.expected}`}`;
   }
   return `${key}: ${issue.message}`;
+}
+
+function findMute({ eventFeed, notifications }: StackConfiguration): string[] {
+  if (eventFeed || notifications.length === 0) return [];
+  return [`context.${CONTEXT_KEY}.notifications: need the event feed; leave eventFeed out or set it to true`];
 }
 
 function findDuplicates(clusters: readonly ClusterConfiguration[]): string[] {

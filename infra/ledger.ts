@@ -6,6 +6,7 @@ import {
   BillingMode,
   Operation,
   ProjectionType,
+  StreamViewType,
   Table,
   TableEncryption,
 } from "aws-cdk-lib/aws-dynamodb";
@@ -33,13 +34,15 @@ export interface LedgerAccess {
 export interface LedgerProps {
   /** False only for installations that may lose their history. */
   readonly outlivesStack: boolean;
+  /** Whether changes can be followed. */
+  readonly hasStream: boolean;
 }
 
 /** The ledger: it outlives its stack, because what it holds cannot be made again, unless somebody says otherwise. */
 export class Ledger extends Construct {
   readonly table: Table;
 
-  constructor(scope: Construct, id: string, { outlivesStack }: LedgerProps) {
+  constructor(scope: Construct, id: string, { outlivesStack, hasStream }: LedgerProps) {
     super(scope, id);
     this.table = new Table(this, "Table", {
       partitionKey: text(LEDGER_TABLE.partitionKey),
@@ -49,6 +52,7 @@ export class Ledger extends Construct {
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       deletionProtection: outlivesStack,
       removalPolicy: outlivesStack ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      ...(hasStream ? { stream: StreamViewType.NEW_IMAGE } : {}),
       timeToLiveAttribute: LEDGER_TABLE.timeToLiveAttribute,
     });
     for (const { name, partitionKey, sortKey } of Object.values(LEDGER_TABLE.indexes)) {

@@ -6,6 +6,7 @@ import { ClusterAccess } from "./cluster-access.ts";
 import type { StackConfiguration } from "./configuration.ts";
 import { Dashboard } from "./dashboard.ts";
 import { buildEnvironment } from "./environment.ts";
+import { EventFeed } from "./event-feed.ts";
 import { Forwarder } from "./forwarder.ts";
 import type { Lambda } from "./lambda.ts";
 import { Ledger } from "./ledger.ts";
@@ -18,7 +19,10 @@ export class TallymanStack extends Stack {
   constructor(scope: Construct, configuration: StackConfiguration) {
     const { name, clusters, concurrency, logRetentionDays, vpc } = configuration;
     super(scope, name, { description: "Tallyman: the verification ledger for Kargo Stages" });
-    const ledger = new Ledger(this, "Ledger", { outlivesStack: configuration.removalPolicy === "retain" });
+    const ledger = new Ledger(this, "Ledger", {
+      outlivesStack: configuration.removalPolicy === "retain",
+      hasStream: configuration.eventFeed,
+    });
     const queues = MESSAGE_KINDS.map(
       (kind) => new MessageQueue(this, `${capitalize(kind)}Queue`, { kind, prefix: name }),
     );
@@ -40,8 +44,16 @@ export class TallymanStack extends Stack {
         functions: { ...everywhere, Forwarder: lambda },
       });
     }
+    const { notifications } = configuration;
+    const feed = configuration.eventFeed
+      ? new EventFeed(this, "EventFeed", { name, ledger, setting, notifications })
+      : undefined;
     const watched = { service: name, clusters: clusters.map((each) => each.name), queues, ledger, functions };
-    new Alarms(this, "Alarms", { ...watched, topic: configuration.alarmTopic });
+    new Alarms(this, "Alarms", {
+      ...watched,
+      undelivered: feed?.undelivered,
+      topic: configuration.alarmTopic,
+    });
     new Dashboard(this, "Dashboard", watched);
     for (const [key, value] of Object.entries(configuration.tags)) Tags.of(this).add(key, value);
   }

@@ -125,9 +125,9 @@ export const RULES: IForbiddenRuleType[] = [
     "^infra/",
     [
       "^shared/domain/phase\\.ts$",
-      "^shared/ledger/table\\.ts$",
+      "^shared/ledger/(table|transition-image)\\.ts$",
       "^shared/queue/definition\\.ts$",
-      "^shared/messages/schema\\.ts$",
+      "^shared/messages/(schema|phase-event)\\.ts$",
       "^shared/runtime/(configuration|telemetry)\\.ts$",
       npm("aws-cdk-lib", "constructs", "cdk-nag", "esbuild", "zod"),
     ],

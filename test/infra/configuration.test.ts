@@ -28,6 +28,8 @@ test("a configuration may say only what it must", () => {
     logRetentionDays: 30,
     removalPolicy: "retain",
     tags: {},
+    eventFeed: true,
+    notifications: [],
   });
 });
 
@@ -46,6 +48,8 @@ test("a configuration may say everything", () => {
     removalPolicy: "destroy",
     tags: { team: "quay" },
     alarmTopic: "arn:aws:sns:eu-central-1:111122223333:on-call",
+    eventFeed: true,
+    notifications: [{ topic: "arn:aws:sns:eu-central-1:111122223333:chat", phases: ["Failed"] }],
     vpc: { subnetIds: ["subnet-0a"], securityGroupIds: ["sg-0b"] },
   };
   expect(parseConfiguration(all)).toEqual(all);
@@ -162,6 +166,25 @@ test.each<[what: string, value: unknown, key: string, help: RegExp]>([
     { clusters: [CLUSTER], alarmTopic: "on-call" },
     "context.tallyman.alarmTopic",
     /ARN of an SNS topic/,
+  ],
+  [
+    "notifications without the feed",
+    {
+      clusters: [CLUSTER],
+      eventFeed: false,
+      notifications: [{ topic: "arn:aws:sns:eu-central-1:111122223333:chat" }],
+    },
+    "context.tallyman.notifications",
+    /need the event feed/,
+  ],
+  [
+    "a phase that is none",
+    {
+      clusters: [CLUSTER],
+      notifications: [{ topic: "arn:aws:sns:eu-central-1:111122223333:chat", phases: ["Broken"] }],
+    },
+    "context.tallyman.notifications[0].phases[0]",
+    /must be one of Pending/,
   ],
   [
     "a VPC without subnets",

@@ -97,7 +97,7 @@ test("a worker's batch fails message by message, and its concurrency is bounded 
 
 test("every function runs on Node 24 and arm64, with source maps and nobody's reserved concurrency", () => {
   const functions = find(FUNCTION);
-  expect(functions).toHaveLength(MESSAGE_KINDS.length + 2);
+  expect(functions).toHaveLength(MESSAGE_KINDS.length + 3);
   for (const { properties } of functions) {
     expect(properties).toMatchObject({
       Runtime: "nodejs24.x",
@@ -148,7 +148,8 @@ test("there is an alarm for dead letters, messages that wait, errors, throttles,
   expect(count("Throttles")).toBe(MESSAGE_KINDS.length + 2);
   expect(count("DetectionLag")).toBe(1);
   expect(count("ClustersNotSwept")).toBe(1);
-  expect(count("ApproximateNumberOfMessagesVisible")).toBe(MESSAGE_KINDS.length);
+  // One more for what the event bus did not take.
+  expect(count("ApproximateNumberOfMessagesVisible")).toBe(MESSAGE_KINDS.length + 1);
   expect(count("ApproximateAgeOfOldestMessage")).toBe(MESSAGE_KINDS.length);
   expect(count("ForwarderHeartbeat")).toBe(1);
 });
@@ -232,6 +233,43 @@ test("the ledger goes with its stack only where that is asked for", () => {
   });
 });
 
+test("changes of phase, and nothing else of the table's stream, go to an event bus as CloudEvents", () => {
+  const [table] = find("AWS::DynamoDB::Table");
+  expect(table?.properties.StreamSpecification).toEqual({ StreamViewType: "NEW_IMAGE" });
+  const [pipe] = find("AWS::Pipes::Pipe");
+  expect(pipe?.properties).toMatchObject({
+    Source: { "Fn::GetAtt": [table?.id, "StreamArn"] },
+    SourceParameters: {
+      FilterCriteria: {
+        Filters: [{ Pattern: '{"eventName":["INSERT"],"dynamodb":{"NewImage":{"ty":{"S":["p"]}}}}' }],
+      },
+    },
+    TargetParameters: {
+      EventBridgeEventBusParameters: { DetailType: "dev.tallyman.verification.phase", Source: "tallyman" },
+    },
+  });
+  expect(find("AWS::Events::EventBus")[0]?.properties.Name).toBe("tallyman");
+  const silent = synthesize({ clusters: [CLUSTER], eventFeed: false });
+  expect(silent.find("AWS::Pipes::Pipe")).toEqual([]);
+  expect(silent.find("AWS::DynamoDB::Table")[0]?.properties.StreamSpecification).toBeUndefined();
+});
+
+test("a topic is told of the phases that it is for", () => {
+  const topic = "arn:aws:sns:eu-central-1:111122223333:chat";
+  const { find: findOf } = synthesize({ clusters: [CLUSTER], notifications: [{ topic }] });
+  const rules = findOf("AWS::Events::Rule", "EventFeed").map(({ properties }) => properties);
+  expect(rules).toMatchObject([
+    {
+      EventPattern: {
+        source: ["tallyman"],
+        "detail-type": ["dev.tallyman.verification.phase"],
+        detail: { data: { phase: ["Failed", "Error"] } },
+      },
+      Targets: [{ Arn: topic }],
+    },
+  ]);
+});
+
 test("two installations in one account share no name", () => {
   const names = (name: string) => {
     const { find: findOf } = synthesize({ name, clusters: [CLUSTER] });
@@ -257,6 +295,7 @@ test("the table and the queues keep their logical ids: a new one would be a new,
   ).toEqual([
     "AbortQueue20A49C5C",
     "AbortQueueDeadLetters1503CF46",
+    "EventFeedUndelivered12A5DDE4",
     "ReverifyQueue51B6EC71",
     "ReverifyQueueDeadLetters964AD5E7",
     "VerifyQueueD5DE52F8",
