@@ -4,25 +4,14 @@ import { formatStageKey, type StageKey } from "../shared/domain/identity.ts";
 import { isTerminal, type Phase } from "../shared/domain/phase.ts";
 import type { Verification } from "../shared/domain/verification.ts";
 import type { Ledger } from "../shared/ledger/ledger.ts";
+import { PHASE_LOOKS } from "../shared/presentation/phase-look.ts";
 import type { Clock } from "../shared/runtime/clock.ts";
 
-type Style = Parameters<typeof styleText>[0];
-
-/** An icon beside each word, so that nothing hangs on colour alone. */
-const LOOKS: Readonly<Record<Phase, { readonly icon: string; readonly style: Style }>> = {
-  Pending: { icon: "○", style: "dim" },
-  Running: { icon: "●", style: "cyan" },
-  Successful: { icon: "✔", style: "green" },
-  Failed: { icon: "✖", style: "red" },
-  Error: { icon: "▲", style: "magenta" },
-  Aborted: { icon: "■", style: "yellow" },
-  Inconclusive: { icon: "?", style: "yellow" },
-};
 const PHASE_WIDTH = 14;
 
 /** `✔ Successful`, padded; coloured where the terminal has colours and NO_COLOR is not set. */
 export function formatPhase(phase: Phase): string {
-  const { icon, style } = LOOKS[phase];
+  const { icon, style } = PHASE_LOOKS[phase];
   return styleText(style, `${icon} ${phase}`.padEnd(PHASE_WIDTH));
 }
 

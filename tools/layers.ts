@@ -58,6 +58,12 @@ export const RULES: IForbiddenRuleType[] = [
     "queues carry messages",
   ),
   confine(
+    "presentation",
+    "^shared/presentation/",
+    [shared("domain")],
+    "how things look is no business of where they are kept",
+  ),
+  confine(
     "cluster",
     "^shared/cluster/",
     [shared("domain"), npm("jsep", "@kubernetes", "yaml")],

@@ -1,6 +1,7 @@
 import type { Cause } from "../../shared/domain/identity.ts";
 import type { Phase } from "../../shared/domain/phase.ts";
 import type { RequestOutcome, RequestRecord, Verification } from "../../shared/domain/verification.ts";
+import { PHASE_LOOKS } from "../../shared/presentation/phase-look.ts";
 import type { Cell } from "./table.ts";
 import type { Style } from "./text.ts";
 import { formatDuration } from "./time.ts";
@@ -9,16 +10,6 @@ interface Look {
   readonly icon: string;
   readonly style: Style;
 }
-
-const PHASES: Readonly<Record<Phase, Look>> = {
-  Pending: { icon: "○", style: "dim" },
-  Running: { icon: "●", style: "cyan" },
-  Successful: { icon: "✔", style: "green" },
-  Failed: { icon: "✖", style: "red" },
-  Error: { icon: "▲", style: "magenta" },
-  Aborted: { icon: "■", style: "yellow" },
-  Inconclusive: { icon: "?", style: "yellow" },
-};
 
 const OUTCOMES: Readonly<Record<RequestOutcome, Look>> = {
   accepted: { icon: "→", style: "dim" },
@@ -31,7 +22,7 @@ const OUTCOMES: Readonly<Record<RequestOutcome, Look>> = {
 
 /** An icon beside the word, so that nothing hangs on colour alone. */
 export function formatPhase(phase: Phase): Exclude<Cell, string> {
-  const { icon, style } = PHASES[phase];
+  const { icon, style } = PHASE_LOOKS[phase];
   return { text: `${icon} ${phase}`, style };
 }
 
