@@ -123,7 +123,9 @@ function formatMetrics(run: AnalysisRunSnapshot | undefined, options: ViewOption
     { title: "MESSAGE", least: 10 },
   ];
   const table = formatTable(columns, rows, toTable(options));
-  return run.omittedMetrics === 0 ? table : `${table}\n(${run.omittedMetrics} more metrics were not kept)`;
+  if (run.omittedMetrics === 0) return table;
+  const measured = run.omittedCounts?.count ?? 0;
+  return `${table}\n(${run.omittedMetrics} more metrics, ${measured} measurements, are counted and not kept one by one)`;
 }
 
 const toTable = ({ columns, wide, paint }: ViewOptions) => ({

@@ -109,5 +109,6 @@ export function toDescription({ verification, transitions }: DescribedVerificati
     })),
     metrics: run?.metrics ?? [],
     omittedMetrics: run?.omittedMetrics ?? 0,
+    omittedMeasurements: run?.omittedCounts?.count ?? 0,
   };
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RunIdentity } from "../domain/analysis-run.ts";
 import { isFault } from "../domain/fault.ts";
 import { computeCollectionId, deriveAnalysisRunName, deriveVerificationId } from "../domain/identity.ts";
+import { sumMeasurements } from "../domain/observation.ts";
 import { messageSchema } from "../messages/schema.ts";
 import { MAX_SNAPSHOT_BYTES, readAnalysisRun } from "./analysis-run-reader.ts";
 import { isSameRun } from "./run-identity.ts";
@@ -227,12 +228,19 @@ describe("whatever an AnalysisRun reports, its snapshot is bounded", () => {
     const metricResults = Array.from({ length: 500 }, (_, i) => ({
       name: `m${i}`,
       phase: i % 50 === 49 ? "Failed" : "Successful",
+      count: 30,
+      successful: 29,
+      failed: 1,
       measurements: Array.from({ length: 30 }, () => ({ phase: "Successful", value: "\u0001".repeat(400) })),
     }));
     const snapshot = readAnalysisRun(makeRun({ status: { phase: "Failed", metricResults } }));
     expect(bytesOf(snapshot)).toBeLessThanOrEqual(MAX_SNAPSHOT_BYTES);
     expect(snapshot?.metrics.filter((m) => m.phase === "Failed")).toHaveLength(10);
     expect((snapshot?.metrics.length ?? 0) + (snapshot?.omittedMetrics ?? 0)).toBe(500);
+    if (snapshot === undefined) throw new Error("no snapshot");
+    const all = { count: 15_000, successful: 14_500, failed: 500, inconclusive: 0, error: 0 };
+    expect(sumMeasurements(snapshot)).toEqual(all);
+    expect(snapshot.omittedCounts?.count).toBe(snapshot.omittedMetrics * 30);
     expect(snapshot?.metrics.map((m) => m.name)).toEqual(
       metricResults.map((m) => m.name).filter((name) => snapshot?.metrics.some((m) => m.name === name)),
     );

@@ -1,4 +1,9 @@
-import type { Measurement, MetricSummary } from "../domain/analysis-run.ts";
+import {
+  addCounts,
+  type Measurement,
+  type MeasurementCounts,
+  type MetricSummary,
+} from "../domain/analysis-run.ts";
 import { cutHead, cutText, isPlainObject, readList, readPath, readText } from "./plain-object.ts";
 
 /** How many metrics, and of each how many of its last measurements; tried in turn until the summary fits. */
@@ -22,6 +27,7 @@ const MAX_COUNT = 2_147_483_647;
 interface MetricsInBrief {
   readonly metrics: readonly MetricSummary[];
   readonly omittedMetrics: number;
+  readonly omittedCounts?: MeasurementCounts;
 }
 
 /** A metric as it was reported: its measurements are not yet cut down, and only read when they are kept. */
@@ -53,21 +59,35 @@ export function readMetrics(value: unknown): readonly (ReportedMetric | undefine
 
 /**
  * Cuts metrics down to `room` bytes of JSON: at most 20 of them, those that are not successful first, in their
- * order; of each the last measurements and the first bad one. What is left out is counted.
+ * order; of each the last measurements and the first bad one. What is left out is counted, measurements included.
  */
 export function summarizeMetrics(
   reported: readonly (ReportedMetric | undefined)[],
   room: number,
 ): MetricsInBrief {
   for (const size of SIZES) {
-    const metrics = selectMetrics(reported, size.metrics).map((metric) => ({
+    const chosen = selectMetrics(reported, size.metrics);
+    const metrics = chosen.map((metric) => ({
       ...metric,
       measurements: selectMeasurements(metric.measurements, size.measurements),
     }));
-    const brief = { metrics, omittedMetrics: reported.length - metrics.length };
+    const brief = { metrics, ...countOmitted(reported, chosen) };
     if (Buffer.byteLength(JSON.stringify(brief)) <= room) return brief;
   }
-  return { metrics: [], omittedMetrics: reported.length };
+  return { metrics: [], ...countOmitted(reported, []) };
+}
+
+function countOmitted(
+  reported: readonly (ReportedMetric | undefined)[],
+  chosen: readonly ReportedMetric[],
+): Pick<MetricsInBrief, "omittedMetrics" | "omittedCounts"> {
+  const kept = new Set<ReportedMetric | undefined>(chosen);
+  const omitted = reported.filter((metric) => !kept.has(metric));
+  const named = omitted.filter((metric) => metric !== undefined);
+  return {
+    omittedMetrics: omitted.length,
+    ...(named.length === 0 ? {} : { omittedCounts: addCounts(named) }),
+  };
 }
 
 function selectMetrics(reported: readonly (ReportedMetric | undefined)[], limit: number): ReportedMetric[] {

@@ -64,4 +64,19 @@ export interface AnalysisRunSnapshot {
   readonly metrics: readonly MetricSummary[];
   /** Metrics that did not fit into the summary. */
   readonly omittedMetrics: number;
+  /** Their measurements: left out one by one, but counted. Absent where nothing was left out. */
+  readonly omittedCounts?: MeasurementCounts | undefined;
+}
+
+/** Sums of counts, field by field; zero of nothing. */
+export function addCounts(list: readonly MeasurementCounts[]): MeasurementCounts {
+  const total = { count: 0, successful: 0, failed: 0, inconclusive: 0, error: 0 };
+  for (const each of list) {
+    total.count += each.count;
+    total.successful += each.successful;
+    total.failed += each.failed;
+    total.inconclusive += each.inconclusive;
+    total.error += each.error;
+  }
+  return total;
 }

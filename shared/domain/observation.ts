@@ -1,4 +1,4 @@
-import type { AnalysisRunSnapshot, MeasurementCounts } from "./analysis-run.ts";
+import { type AnalysisRunSnapshot, addCounts, type MeasurementCounts } from "./analysis-run.ts";
 import { isTerminal, type Phase, readRunPhase } from "./phase.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 import type { Reason, Verification } from "./verification.ts";
@@ -102,17 +102,9 @@ export function readRunOutcome(run: AnalysisRunSnapshot): Phase {
   return NEXT.Pending[readEvent(run)];
 }
 
-/** All measurements of a run, by outcome. Dry-run metrics count too. */
+/** All measurements of a run, by outcome: those of the metrics that its summary leaves out, and dry runs, count too. */
 export function sumMeasurements(run: AnalysisRunSnapshot): MeasurementCounts {
-  const total = { count: 0, successful: 0, failed: 0, inconclusive: 0, error: 0 };
-  for (const metric of run.metrics) {
-    total.count += metric.count;
-    total.successful += metric.successful;
-    total.failed += metric.failed;
-    total.inconclusive += metric.inconclusive;
-    total.error += metric.error;
-  }
-  return total;
+  return addCounts([...run.metrics, ...(run.omittedCounts === undefined ? [] : [run.omittedCounts])]);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { marshall, unmarshall } from "@aws-sdk/util-dynamodb";
-import type { AnalysisRunSnapshot, MeasurementCounts } from "../domain/analysis-run.ts";
+import { type AnalysisRunSnapshot, addCounts, type MeasurementCounts } from "../domain/analysis-run.ts";
 import type { FreightReference } from "../domain/freight.ts";
 import { type Cause, deriveAnalysisRunName, formatStageKey, parseStageKey } from "../domain/identity.ts";
 import { isTerminal, type Phase } from "../domain/phase.ts";
@@ -194,8 +194,10 @@ export interface Transition {
 const TRANSITION_LIMIT = 200_000;
 
 export function encodeTransition(v: Verification, run: AnalysisRunSnapshot | undefined): Item {
-  const build = (metrics: number): Item =>
-    encode({
+  const build = (metrics: number): Item => {
+    const cutOff = run?.metrics.slice(metrics) ?? [];
+    const omitted = [...cutOff, ...(run?.omittedCounts === undefined ? [] : [run.omittedCounts])];
+    return encode({
       pk: formatStageKey(v.key),
       sk: transitionSortKey(v.id, v.phase),
       ty: "p",
@@ -210,9 +212,11 @@ export function encodeTransition(v: Verification, run: AnalysisRunSnapshot | und
               ...run,
               identity: undefined,
               metrics: run.metrics.slice(0, metrics),
-              omittedMetrics: run.omittedMetrics + Math.max(0, run.metrics.length - metrics),
+              omittedMetrics: run.omittedMetrics + cutOff.length,
+              omittedCounts: omitted.length === 0 ? undefined : addCounts(omitted),
             }),
     });
+  };
   let metrics = run?.metrics.length ?? 0;
   let item = build(metrics);
   while (metrics > 0 && sizeOf(item) > TRANSITION_LIMIT) {
