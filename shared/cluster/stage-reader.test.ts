@@ -177,6 +177,73 @@ describe("a Stage is projected onto what verification needs", () => {
   });
 });
 
+describe("what speaks against a Stage's health being newer than its last Promotion", () => {
+  const application = (finishedAt: string | undefined, reconciledAt: string | undefined) => ({
+    Name: "lamp",
+    ...(finishedAt === undefined ? {} : { operationState: { finishedAt } }),
+    ...(reconciledAt === undefined ? {} : { reconciledAt }),
+  });
+  const EARLY = "2030-01-01T10:00:00Z";
+  const LATE = "2030-01-01T10:00:05Z";
+
+  it.each<[string, object, string | undefined]>([
+    ["nothing, where Kargo says nothing more", {}, undefined],
+    [
+      "nothing, while condition Healthy is True",
+      { conditions: [{ type: "Healthy", status: "True" }] },
+      undefined,
+    ],
+    [
+      "condition Healthy that was reset by a new Promotion",
+      { conditions: [{ type: "Healthy", status: "Unknown", reason: "WaitingForHealthCheck" }] },
+      "WaitingForHealthCheck",
+    ],
+    ["condition Healthy without a status", { conditions: [{ type: "Healthy" }] }, "without a status"],
+    [
+      "an operation after the last comparison",
+      { output: [{ applicationStatuses: [application(LATE, EARLY)] }] },
+      "lamp",
+    ],
+    [
+      "the same, where output is no list",
+      { output: { applicationStatuses: [application(LATE, EARLY)] } },
+      "lamp",
+    ],
+    [
+      "nothing, when both are of one second",
+      { output: [{ applicationStatuses: [application(EARLY, EARLY)] }] },
+      undefined,
+    ],
+    [
+      "nothing, where Kargo leaves reconciledAt out",
+      { output: [{ applicationStatuses: [application(LATE, undefined)] }] },
+      undefined,
+    ],
+    [
+      "nothing, where no operation ever ended",
+      { output: [{ applicationStatuses: [application(undefined, EARLY)] }] },
+      undefined,
+    ],
+    [
+      "nothing, in output of other checks",
+      { output: [null, 1, "x", { applicationStatuses: [7, null, {}] }] },
+      undefined,
+    ],
+  ])("%s", (_title, { conditions, output }: { conditions?: unknown; output?: unknown }, doubt) => {
+    const stage = readStage(makeStage({ status: { health: { status: "Healthy", output }, conditions } }));
+    if (doubt === undefined) expect(stage.healthDoubts).toBeUndefined();
+    else expect(stage.healthDoubts).toEqual([expect.stringContaining(doubt)]);
+  });
+
+  it("ten of a thousand Applications are enough to say so", () => {
+    const applicationStatuses = Array.from({ length: 1000 }, () => application(LATE, EARLY));
+    const stage = readStage(
+      makeStage({ status: { health: { status: "Healthy", output: [{ applicationStatuses }] } } }),
+    );
+    expect(stage.healthDoubts).toHaveLength(10);
+  });
+});
+
 describe("artifacts of the Freight that a Stage holds", () => {
   const image = { repoURL: "registry.example.test/api", tag: "v1" };
   const read = (value: string, items: object) =>

@@ -17,6 +17,7 @@ import {
 } from "./annotations.ts";
 import { readArtifacts } from "./artifact-reader.ts";
 import { hasExpression } from "./expressions.ts";
+import { readHealthDoubts } from "./health-doubts.ts";
 import {
   cutHead,
   isDnsLabel,
@@ -77,6 +78,7 @@ export function readStage(object: unknown): StageSnapshot {
     readText(readPath(object, "spec", "shard")) ??
     readText(readPath(object, "metadata", "labels", SHARD_LABEL));
   const health = readText(readPath(object, "status", "health", "status"));
+  const healthDoubts = readHealthDoubts(object);
   const verification = readVerification(object, complain);
   const current = readCurrent(object, complain);
   const artifacts = current === undefined ? undefined : readHeldArtifacts(object, current, verification);
@@ -95,6 +97,7 @@ export function readStage(object: unknown): StageSnapshot {
     vars: readPairs(object, "spec.vars", complain).map(({ name, value }) => ({ name, value: value ?? "" })),
     requestedOrigins: readOrigins(object, complain),
     ...(health === undefined ? {} : { health: cutHead(health, MAX_WORD) }),
+    ...(healthDoubts.length === 0 ? {} : { healthDoubts }),
     ...(currentPromotion === undefined ? {} : { currentPromotion }),
     ...(lastPromotion === undefined ? {} : { lastPromotion }),
     ...(current === undefined ? {} : { current }),

@@ -51,6 +51,8 @@ export interface StageSnapshot {
   readonly requestedOrigins: readonly string[];
   /** `status.health.status`, absent while unknown to Kargo itself. */
   readonly health?: string | undefined;
+  /** What there is to doubt that `health` was observed after the last Promotion; absent where nothing speaks against it. */
+  readonly healthDoubts?: readonly string[] | undefined;
   readonly currentPromotion?: string | undefined;
   readonly lastPromotion?:
     | { readonly name: string; readonly phase?: string | undefined; readonly finishedAt?: string | undefined }

@@ -80,6 +80,16 @@ describe("the gate", () => {
       { lastPromotion: { name: P1, phase: "Failed" } },
       "ended Failed",
     ],
+    [
+      "closed while the Stage does not say how its last Promotion ended",
+      { lastPromotion: { name: P1 } },
+      "does not say",
+    ],
+    [
+      "closed while health may be from before the last Promotion",
+      { healthDoubts: ["condition Healthy is Unknown"] },
+      "condition Healthy is Unknown",
+    ],
     ["closed with nil health status", { health: undefined }, "not known yet"],
     ["closed when unhealthy", { health: "Unhealthy" }, "Unhealthy"],
     ["closed when progressing", { health: "Progressing" }, "Progressing"],

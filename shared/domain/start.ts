@@ -51,11 +51,15 @@ export type StageDecision =
 export function findClosedGate(stage: StageSnapshot): string | undefined {
   if (stage.currentPromotion !== undefined) return `Promotion ${stage.currentPromotion} is under way`;
   const last = stage.lastPromotion;
-  if (last?.phase !== undefined && last.phase !== "Succeeded") {
-    return `the last Promotion, ${last.name}, ended ${last.phase}`;
+  if (last !== undefined && last.phase !== "Succeeded") {
+    return last.phase === undefined
+      ? `the Stage does not say how the last Promotion, ${last.name}, ended`
+      : `the last Promotion, ${last.name}, ended ${last.phase}`;
   }
   if (stage.health !== "Healthy")
     return `the Stage's health is ${stage.health ?? "not known yet"}, not Healthy`;
+  const [doubt] = stage.healthDoubts ?? [];
+  if (doubt !== undefined) return `the Stage's health may be from before the last Promotion: ${doubt}`;
   if (stage.missingFreight === "hold" && stage.current !== undefined) {
     const missing = findMissingOrigins(stage.requestedOrigins, stage.current);
     if (missing.length > 0) {

@@ -103,6 +103,7 @@ const stageSnapshot = z.object({
   vars: z.array(z.object({ name: text(253), value: loose(16_384) })).check(z.maxLength(200)),
   requestedOrigins: z.array(text(320)).check(z.maxLength(100)),
   health: z.optional(loose(64)),
+  healthDoubts: z.optional(z.array(loose(512)).check(z.maxLength(10))),
   currentPromotion: z.optional(loose(253)),
   lastPromotion: z.optional(
     z.object({ name: text(253), phase: z.optional(loose(64)), finishedAt: z.optional(loose(64)) }),
@@ -174,6 +175,9 @@ const analysisRunSnapshot = z.object({
     )
     .check(z.maxLength(50)),
   omittedMetrics: count,
+  omittedCounts: z.optional(
+    z.object({ count, successful: count, failed: count, inconclusive: count, error: count }),
+  ),
   /** False when the sender knows that the phase is as it was: the handler then needs no read. */
   phaseChanged: z.optional(z.boolean()),
 });

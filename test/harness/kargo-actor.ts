@@ -17,6 +17,8 @@ export interface KargoActor {
     options?: { readonly health?: string | null },
   ): Promise<string>;
   setHealth(stage: string, health: string | null): Promise<void>;
+  /** Merges into the Stage's status what a controller writes there. */
+  patchStatus(stage: string, status: Json): Promise<void>;
   annotate(stage: string, key: string, value: string | null): Promise<void>;
   getStage(stage: string): Promise<StageObject>;
   getFreight(name: string): Promise<Json>;
@@ -232,6 +234,8 @@ export function createKargoActor(transport: KubernetesTransport, project: string
 
     setHealth: (stage, health) =>
       changeStatus(stage, () => ({ health: health === null ? null : { status: health } })),
+
+    patchStatus: (stage, status) => changeStatus(stage, () => status),
 
     async annotate(stage, key, value) {
       await send("PATCH", stagePath(stage), { metadata: { annotations: { [key]: value } } });

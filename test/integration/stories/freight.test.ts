@@ -41,6 +41,30 @@ describe("one Freight", () => {
     expect(await bench.kargo.listRuns("dev")).toHaveLength(1);
   });
 
+  it("is not verified on a Healthy that Argo CD observed before the sync ended, and is once it has looked again", async () => {
+    const observed = (reconciledAt: string) => ({
+      health: {
+        status: "Healthy",
+        output: [
+          {
+            applicationStatuses: [
+              { Name: "lamp", operationState: { finishedAt: "2030-01-01T10:00:05Z" }, reconciledAt },
+            ],
+          },
+        ],
+      },
+    });
+    await bench.kargo.promote("dev", [{ name: A }], { health: null });
+    await bench.kargo.patchStatus("dev", observed("2030-01-01T10:00:00Z"));
+    await bench.quiesce();
+    expect(await bench.verifications("dev")).toEqual([]);
+    expect((await bench.ledger.readStage(bench.key("dev"))).awaiting?.reason).toContain("Application lamp");
+    // Healthy before, Healthy after: only the time of the look differs.
+    await bench.kargo.patchStatus("dev", observed("2030-01-01T10:00:06Z"));
+    await bench.quiesce();
+    expect(await bench.verifications("dev")).toHaveLength(1);
+  });
+
   it("that was replaced before it was healthy leaves a record that says Superseded", async () => {
     await bench.kargo.promote("dev", [{ name: A }], { health: null });
     await bench.quiesce();
