@@ -28,9 +28,16 @@ export interface AbortVisit {
  * whatever the run reports; a fresh look that shows the run over already lets its result stand. Telling the
  * run may fail for a while: the message comes back, the record stays.
  */
-export async function abortVerification(world: World, key: StageKey, request: Request): Promise<AbortVisit> {
+export async function abortVerification(
+  world: World,
+  key: StageKey,
+  request: Request,
+  redelivered: boolean,
+): Promise<AbortVisit> {
   const known = await world.ledger.readRequest(key, request.requestId);
-  if (known !== undefined && isSettled(known.outcome)) return { request: known };
+  if (known !== undefined && isSettled(known.outcome)) {
+    return redelivered ? finishSettled(world, known) : { request: known };
+  }
   const base: RequestRecord = {
     key,
     requestId: request.requestId,
@@ -58,6 +65,15 @@ export async function abortVerification(world: World, key: StageKey, request: Re
       ? finishAbort(world, named, target)
       : beginAbort(world, named, request, target);
   });
+}
+
+/** An earlier try may have died after the request's fate was written: before it was told, or before what waited went on. */
+async function finishSettled(world: World, request: RequestRecord): Promise<AbortVisit> {
+  await announceRefusal(world, request, undefined);
+  if (request.target === undefined) return { request };
+  const target = await world.ledger.readVerification(request.key, request.target);
+  const isOver = target !== undefined && isTerminal(target.verification.phase);
+  return isOver ? { request, ended: target.verification } : { request };
 }
 
 async function beginAbort(

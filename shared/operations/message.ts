@@ -2,6 +2,7 @@ import { ABORT_ANNOTATION, REVERIFY_ANNOTATION } from "../cluster/annotations.ts
 import { Fault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
 import type { Request } from "../domain/request.ts";
+import type { StageSnapshot } from "../domain/stage.ts";
 import type { Message } from "../messages/schema.ts";
 import type { Delivery } from "../runtime/batch.ts";
 import { abortVerification } from "./abort-verification.ts";
@@ -24,6 +25,8 @@ export async function handleVerify(
   delivery: Delivery,
 ): Promise<void> {
   const { observed, actor } = message.data;
+  const request = (snapshot: StageSnapshot | undefined) =>
+    reverifyStage(world, key, toRequest(message), { kind: "verify", snapshot, ...delivery });
   if (observed?.kind === "AnalysisRun") {
     const { phaseChanged = true } = observed;
     const ended = await observeRun(world, key, observed, { phaseChanged, redelivered: delivery.redelivered });
@@ -32,13 +35,16 @@ export async function handleVerify(
   }
   const stage = observed ?? (await fetchStage(world, key));
   if (stage === undefined) {
-    if (actor !== undefined) await reverifyStage(world, key, toRequest(message), "verify", undefined);
+    if (actor !== undefined) await request(undefined);
     return;
   }
-  const visit = await verifyStage(world, key, stage, delivery.redelivered);
-  if (observed !== undefined || actor === undefined) return;
+  if (observed !== undefined || actor === undefined) {
+    await verifyStage(world, key, stage, delivery);
+    return;
+  }
+  const visit = await verifyStage(world, key, stage, { ...delivery, requestId: requestIdOf(message) });
   if (visit.started === undefined) {
-    await reverifyStage(world, key, toRequest(message), "verify", stage);
+    await request(stage);
     return;
   }
   await world.ledger.writeRequest({
@@ -55,9 +61,14 @@ export async function handleVerify(
 }
 
 /** A `reverify` message, from an annotation (then it brings the Stage) or from anybody else. */
-export async function handleReverify(world: World, key: StageKey, message: Message): Promise<void> {
+export async function handleReverify(
+  world: World,
+  key: StageKey,
+  message: Message,
+  delivery: Delivery,
+): Promise<void> {
   const stage = observedStage(message);
-  await reverifyStage(world, key, toRequest(message), "reverify", stage);
+  await reverifyStage(world, key, toRequest(message), { kind: "reverify", snapshot: stage, ...delivery });
   const { reverify } = stage ?? {};
   if (reverify?.id === message.data.verificationId) {
     await clearAnnotation(world, key, REVERIFY_ANNOTATION, reverify?.value);
@@ -65,8 +76,13 @@ export async function handleReverify(world: World, key: StageKey, message: Messa
 }
 
 /** An `abort` message. */
-export async function handleAbort(world: World, key: StageKey, message: Message): Promise<void> {
-  const { ended } = await abortVerification(world, key, toRequest(message));
+export async function handleAbort(
+  world: World,
+  key: StageKey,
+  message: Message,
+  delivery: Delivery,
+): Promise<void> {
+  const { ended } = await abortVerification(world, key, toRequest(message), delivery.redelivered);
   const { abort } = observedStage(message) ?? {};
   if (abort?.id === message.data.verificationId)
     await clearAnnotation(world, key, ABORT_ANNOTATION, abort?.value);

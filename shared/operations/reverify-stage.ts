@@ -19,6 +19,15 @@ import { fetchStage, loadStageRecord } from "./stage-record.ts";
 import { startLatest } from "./verify-stage.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
+export interface ReverifyOptions {
+  /** What the request came as. */
+  readonly kind: RequestKind;
+  /** The Stage, if the message brought it. */
+  readonly snapshot: StageSnapshot | undefined;
+  /** True when an earlier try may have died half way. */
+  readonly redelivered: boolean;
+}
+
 /**
  * Carries out a request to verify again. One request leads to one successor, however often it is seen; a
  * request about a verification that still runs waits for its end, one that finds the gate closed waits for
@@ -28,11 +37,14 @@ export async function reverifyStage(
   world: World,
   key: StageKey,
   request: Request,
-  kind: RequestKind,
-  snapshot: StageSnapshot | undefined,
+  { kind, snapshot, redelivered }: ReverifyOptions,
 ): Promise<RequestRecord> {
   const known = await world.ledger.readRequest(key, request.requestId);
-  if (known !== undefined && isSettled(known.outcome)) return known;
+  if (known !== undefined && isSettled(known.outcome)) {
+    // An earlier try may have died between writing the refusal and telling of it.
+    if (redelivered) await announceRefusal(world, known, undefined);
+    return known;
+  }
   const base: RequestRecord = known ?? {
     key,
     requestId: request.requestId,

@@ -217,7 +217,7 @@ async function revisit(
     record?.latest?.collectionId === stage.current?.id &&
     record?.latest?.promotion === (stage.lastPromotion?.name ?? "");
   if (isAtLatest && record?.waiting === undefined) return repaired;
-  return (await verifyStage(world, key, stage, false)).started !== undefined || repaired;
+  return (await verifyStage(world, key, stage, { redelivered: false })).started !== undefined || repaired;
 }
 
 async function collect<T>(

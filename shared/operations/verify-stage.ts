@@ -5,6 +5,7 @@ import type { StageSnapshot } from "../domain/stage.ts";
 import { buildStart, decideStage, type StageDecision, type Start } from "../domain/start.ts";
 import type { StageRecord, Verification, WaitingRequest } from "../domain/verification.ts";
 import { abortReplaced } from "./abort-verification.ts";
+import { announceRefusal } from "./announce.ts";
 import { publishPhase, tellWorld } from "./record.ts";
 import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
 import { recordSuperseded, startVerification } from "./start-verification.ts";
@@ -19,6 +20,13 @@ export interface StageVisit {
   readonly reason?: string | undefined;
 }
 
+export interface VisitOptions {
+  /** True when an earlier try may have died half way. */
+  readonly redelivered: boolean;
+  /** The request that asked for this visit, if one did: what it starts, it starts once. */
+  readonly requestId?: string | undefined;
+}
+
 /**
  * Looks at a Stage and starts the verification that is due, if one is and the gate is open. Level-triggered:
  * the same snapshot again, or an older one, changes nothing.
@@ -27,25 +35,34 @@ export function verifyStage(
   world: World,
   key: StageKey,
   stage: StageSnapshot,
-  redelivered: boolean,
+  { redelivered, requestId }: VisitOptions,
 ): Promise<StageVisit> {
   return decideAgainOnConflict(async () => {
     const record = await loadStageRecord(world, key, stage);
     if (record === undefined)
       return { reason: "the snapshot is of a Stage that was replaced by one of the same name" };
     const decision = decideStage(stage, record);
-    if (decision.kind === "nothing" && redelivered) await republishLatest(world, key, record);
-    return carryOut(world, key, stage, record, decision);
+    if (decision.kind === "nothing" && redelivered) {
+      const latest = await republishLatest(world, key, record);
+      // What this very request started when it was first delivered.
+      if (requestId !== undefined && record.latest?.requestId === requestId) return { started: latest };
+    }
+    return carryOut(world, key, stage, record, decision, requestId);
   });
 }
 
 /** An earlier try may have died after the Stage's record was written and before what follows from it. */
-async function republishLatest(world: World, key: StageKey, record: StageRecord): Promise<void> {
+async function republishLatest(
+  world: World,
+  key: StageKey,
+  record: StageRecord,
+): Promise<Verification | undefined> {
   const { latest } = record;
-  if (latest === undefined) return;
+  if (latest === undefined) return undefined;
   if (latest.requestId !== undefined) await settleStarted(world, key, latest.requestId, latest.id);
   const current = await world.ledger.readVerification(key, latest.id);
   if (current !== undefined) await publishPhase(world, current.verification, undefined);
+  return current?.verification;
 }
 
 async function carryOut(
@@ -54,6 +71,7 @@ async function carryOut(
   stage: StageSnapshot,
   record: StageRecord,
   decision: StageDecision,
+  requestId: string | undefined,
 ): Promise<StageVisit> {
   switch (decision.kind) {
     case "nothing":
@@ -83,7 +101,7 @@ async function carryOut(
       await recordUnseenPromotions(world, key, stage, record);
       await abortReplaced(world, stage, record);
       await voidWaiting(world, key, record.waiting, decision.start.promotion);
-      return { started: await startLatest(world, key, stage, record, decision.start) };
+      return { started: await startLatest(world, key, stage, record, decision.start, requestId) };
     }
     case "continue":
       return continueWaiting(world, key, stage, record, decision.waiting);
@@ -99,6 +117,7 @@ export async function startLatest(
   stage: StageSnapshot,
   record: StageRecord,
   start: Start,
+  requestId = start.request?.requestId,
 ): Promise<Verification> {
   const verification = await startVerification(world, key, stage, start);
   await world.ledger.writeStage({
@@ -110,7 +129,7 @@ export async function startLatest(
       id: verification.id,
       promotion: start.promotion,
       collectionId: start.collection.id,
-      ...(start.request === undefined ? {} : { requestId: start.request.requestId }),
+      ...(requestId === undefined ? {} : { requestId }),
     },
   });
   if (start.request !== undefined) await settleStarted(world, key, start.request.requestId, start.id);
@@ -146,13 +165,13 @@ async function voidWaiting(
   if (waiting === undefined) return;
   const known = await world.ledger.readRequest(key, waiting.requestId);
   if (known === undefined) return;
-  await world.ledger.writeRequest(
-    settleRequest(known, {
-      outcome: "refused",
-      message: `Promotion ${promotion} brought other Freight before verification ${waiting.after} could be repeated`,
-    }),
-  );
+  const refused = settleRequest(known, {
+    outcome: "refused",
+    message: `Promotion ${promotion} brought other Freight before verification ${waiting.after} could be repeated`,
+  });
+  await world.ledger.writeRequest(refused);
   world.meter.count("RequestsRefused");
+  await announceRefusal(world, refused, undefined);
 }
 
 async function continueWaiting(
@@ -205,5 +224,5 @@ export async function continueAfter(world: World, ended: Verification): Promise<
   if (!ended.awaited) return;
   const stage = await fetchStage(world, ended.key);
   // As if redelivered: whoever ended it may have died half way through starting its successor.
-  if (stage !== undefined) await verifyStage(world, ended.key, stage, true);
+  if (stage !== undefined) await verifyStage(world, ended.key, stage, { redelivered: true });
 }

@@ -96,8 +96,8 @@ export function assembleWorkbench({ engine, cluster, transport, others, disorder
   };
   const processes: Record<MessageKind, Process> = {
     verify: (message, delivery) => handleVerify(world, keyOf(message), message, delivery),
-    reverify: (message) => handleReverify(world, keyOf(message), message),
-    abort: (message) => handleAbort(world, keyOf(message), message),
+    reverify: (message, delivery) => handleReverify(world, keyOf(message), message, delivery),
+    abort: (message, delivery) => handleAbort(world, keyOf(message), message, delivery),
   };
   const handlers = Object.fromEntries(
     MESSAGE_KINDS.map((kind) => [

@@ -49,8 +49,8 @@ async function tell(step: number, plan: CrashPlan | undefined) {
   const world = { ...bench.world, ledger: points.guard(bench.ledger, "ledger"), findCluster: () => cluster };
   const key = bench.key("dev");
   bench.wrap("verify", () => (message, delivery) => handleVerify(world, key, message, delivery));
-  bench.wrap("reverify", () => (message) => handleReverify(world, key, message));
-  bench.wrap("abort", () => (message) => handleAbort(world, key, message));
+  bench.wrap("reverify", () => (message, delivery) => handleReverify(world, key, message, delivery));
+  bench.wrap("abort", () => (message, delivery) => handleAbort(world, key, message, delivery));
 
   const send = (kind: MessageKind, id: string, verificationId?: string) =>
     bench.queue.send(kind, [

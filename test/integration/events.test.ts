@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { buildMessage } from "../../shared/messages/codec.ts";
+import { handleAbort, handleReverify } from "../../shared/operations/message.ts";
+import { createCrashPoints } from "../engines/crash-points.ts";
 import type { RunningEngine } from "../engines/dynamodb-engines.ts";
 import { type BenchTop, startBenchTop, startEngine } from "../harness/bench-top.ts";
 import { PROJECT } from "../harness/workbench.ts";
@@ -90,6 +92,26 @@ describe("Kubernetes Events", () => {
     await bench.quiesce();
     expect(await told()).toEqual(["Warning VerificationRequestRefused Stage dev"]);
   });
+
+  it.each([["reverify"], ["abort"]] as const)(
+    "tell of a refused %s even if its first handler died right after it wrote the refusal",
+    async (kind) => {
+      await bench.kargo.createStage("dev");
+      const points = createCrashPoints();
+      const world = { ...bench.world, ledger: points.guard(bench.ledger, "ledger") };
+      const handle = { reverify: handleReverify, abort: handleAbort }[kind];
+      bench.wrap(kind, () => (message, delivery) => handle(world, bench.key("dev"), message, delivery));
+      points.arm({ call: { reverify: 2, abort: 3 }[kind], when: "after" });
+      const envelope = { id: "r-1", source: "test", time: new Date(0) };
+      await bench.queue.send(kind, [buildMessage(kind, envelope, { project: PROJECT, stage: "dev" })]);
+      await bench.drain(0);
+      expect(points.calls.at(-1)).toBe("ledger.writeRequest");
+      expect(await told()).toEqual([]);
+      points.arm(undefined);
+      await bench.quiesce();
+      expect(await told()).toEqual(["Warning VerificationRequestRefused Stage dev"]);
+    },
+  );
 
   it("that cannot be written hold nothing up", async () => {
     bench.sandbox.faults.respond(503, 1_000, (request) => request.path.endsWith("/events"));

@@ -90,7 +90,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "the annotation is cleared before the request is recorded",
     file: "shared/operations/message.ts",
-    find: 'await reverifyStage(world, key, toRequest(message), "reverify", stage);\n  const { reverify } = stage ?? {};',
+    find: 'await reverifyStage(world, key, toRequest(message), { kind: "reverify", snapshot: stage, ...delivery });\n  const { reverify } = stage ?? {};',
     replace: "const { reverify } = stage ?? {};",
     tests: [STORIES],
   },
