@@ -60,6 +60,14 @@ const clusterSchema = z
     tokenSecret: secretId("token").optional(),
     /** The secret whose text is a kubeconfig as JSON. */
     kubeconfigSecret: secretId("kubeconfig").optional(),
+    /** Only this shard's Stages are this installation's; `""` for Stages without one. Default: every Stage. */
+    shard: z
+      .string()
+      .regex(
+        /^([a-z0-9A-Z]([-\w.]{0,61}[a-z0-9A-Z])?)?$/,
+        "must be a shard's name, or empty for Stages without one",
+      )
+      .optional(),
     ca: z
       .string()
       .regex(/^-----BEGIN CERTIFICATE-----\n/, "must be a certificate as PEM, with line breaks as \\n")

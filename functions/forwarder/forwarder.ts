@@ -1,5 +1,6 @@
 import { STAGE_LABEL } from "../../shared/cluster/annotations.ts";
 import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
+import type { ClusterPolicy } from "../../shared/domain/policy.ts";
 import type { Checkpoint } from "../../shared/ledger/checkpoint.ts";
 import type { MessageQueue } from "../../shared/queue/message-queue.ts";
 import type { Clock } from "../../shared/runtime/clock.ts";
@@ -17,6 +18,7 @@ import { createStageTraces, planStageMessages } from "./stage-trace.ts";
 
 export interface ForwarderOptions {
   readonly cluster: string;
+  readonly policy: ClusterPolicy;
   readonly transport: KubernetesTransport;
   readonly queue: MessageQueue;
   readonly clock: Clock;
@@ -76,7 +78,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     if (events.some((event) => event.type === "synced")) listing[resource] = false;
   }
 
-  const stageTraces = createStageTraces();
+  const stageTraces = createStageTraces(options.policy);
   async function handleStages(
     events: readonly ReflectorEvent<ReturnType<typeof stageTraces.project>>[],
   ): Promise<void> {
@@ -86,7 +88,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       const stage = stageTraces.take(event.current);
       if (stage === undefined) continue;
       const previous = event.type === "changed" ? event.previous : undefined;
-      outgoing.push(...planStageMessages(origin, stage, previous, event.current, listing[STAGES]));
+      outgoing.push(
+        ...planStageMessages(origin, stage, previous, event.current, listing[STAGES], options.policy),
+      );
     }
     await forward(outgoing);
     noteSynced(STAGES, events);

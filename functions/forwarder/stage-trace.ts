@@ -1,5 +1,6 @@
 import { readStage } from "../../shared/cluster/stage-reader.ts";
 import { deriveAnnotationRequestId } from "../../shared/domain/identity.ts";
+import { type ClusterPolicy, findOtherShard } from "../../shared/domain/policy.ts";
 import type { AnnotationRequest, StageSnapshot } from "../../shared/domain/stage.ts";
 import { findClosedGate, findExclusion } from "../../shared/domain/start.ts";
 import { buildMessage, observeStage } from "../../shared/messages/codec.ts";
@@ -24,17 +25,17 @@ export interface StageTrace {
 }
 
 /** Traces of Stages, from objects as the API server sends them. */
-export function createStageTraces(): Traces<StageTrace, StageSnapshot> {
+export function createStageTraces(policy: ClusterPolicy): Traces<StageTrace, StageSnapshot> {
   return createTraces((object) => {
     const stage = readStage(object);
-    return { trace: traceStage(stage), snapshot: stage };
+    return { trace: traceStage(stage, policy), snapshot: stage };
   });
 }
 
-function traceStage(stage: StageSnapshot): StageTrace {
+function traceStage(stage: StageSnapshot, policy: ClusterPolicy): StageTrace {
   return {
     uid: stage.uid,
-    exclusion: findExclusion(stage),
+    exclusion: findExclusion(stage, policy),
     gate: findClosedGate(stage) ?? "",
     promotion: stage.lastPromotion?.name ?? "",
     collectionId: stage.current?.id ?? "",
@@ -54,7 +55,9 @@ export function planStageMessages(
   previous: StageTrace | undefined,
   current: StageTrace,
   initial: boolean,
+  policy: ClusterPolicy,
 ): Outgoing[] {
+  if (findOtherShard(stage, policy) !== undefined) return [];
   const outgoing: Outgoing[] = [];
   // An abort first: it must not wait for what a new verification costs.
   if (stage.abort !== undefined && stage.abort.id !== previous?.abort) {

@@ -4,7 +4,7 @@ import { Fault } from "../../shared/domain/fault.ts";
 import { createCheckpointStore } from "../../shared/ledger/checkpoint.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
 import { connectCluster } from "../../shared/runtime/cluster-connection.ts";
-import type { Configuration } from "../../shared/runtime/configuration.ts";
+import { type Configuration, toPolicy } from "../../shared/runtime/configuration.ts";
 import { createInstallation } from "../../shared/runtime/installation.ts";
 import type { Log, Meter } from "../../shared/runtime/telemetry.ts";
 import type { SessionOptions } from "./session.ts";
@@ -27,6 +27,7 @@ export function wireSession(
   const { world, queue } = createInstallation(configuration, log, meter);
   return {
     cluster: settings.name,
+    policy: toPolicy(settings),
     transport: connectCluster(settings),
     queue,
     ledger: world.ledger,

@@ -1,5 +1,6 @@
 import { type FreightCollection, findMissingOrigins } from "./freight.ts";
 import { type Cause, deriveVerificationId } from "./identity.ts";
+import { type ClusterPolicy, DEFAULT_POLICY, findOtherShard } from "./policy.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 import type { StageSnapshot } from "./stage.ts";
 import type { StageRecord, WaitingRequest } from "./verification.ts";
@@ -70,7 +71,12 @@ export function findClosedGate(stage: StageSnapshot): string | undefined {
 }
 
 /** Why this Stage is none of Tallyman's business; `undefined` when it is. */
-export function findExclusion(stage: StageSnapshot): string | undefined {
+export function findExclusion(
+  stage: StageSnapshot,
+  policy: ClusterPolicy = DEFAULT_POLICY,
+): string | undefined {
+  const otherShard = findOtherShard(stage, policy);
+  if (otherShard !== undefined) return otherShard;
   if (stage.deleting) return "the Stage is being deleted";
   if (stage.controlFlow) return "the Stage has no promotion steps (control flow)";
   if (stage.current === undefined) return "the Stage holds no Freight";
@@ -82,8 +88,12 @@ export function findExclusion(stage: StageSnapshot): string | undefined {
  *
  * @throws Fault `Invalid` when the snapshot's resourceVersion is not a number.
  */
-export function decideStage(stage: StageSnapshot, record: StageRecord): StageDecision {
-  const exclusion = findExclusion(stage);
+export function decideStage(
+  stage: StageSnapshot,
+  record: StageRecord,
+  policy: ClusterPolicy = DEFAULT_POLICY,
+): StageDecision {
+  const exclusion = findExclusion(stage, policy);
   const collection = stage.current;
   if (exclusion !== undefined || collection === undefined)
     return { kind: "nothing", reason: exclusion ?? "" };

@@ -2,9 +2,11 @@ import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { applyObservation } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
+import { findOtherShard } from "../domain/policy.ts";
 import type { Verification } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
 import { publishPhase, reportPhase } from "./record.ts";
+import { fetchStage } from "./stage-record.ts";
 import { adoptVerification } from "./start-verification.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 import { writeBack } from "./write-back.ts";
@@ -41,12 +43,21 @@ export async function observeRun(
     let current = known ?? (await world.ledger.readVerification(key, identity.id));
     known = undefined;
     if (current === undefined) {
+      if (await isOfOtherShard(world, key)) return undefined;
       await adoptVerification(world, key, identity);
       current = await world.ledger.readVerification(key, identity.id);
       if (current === undefined) return undefined;
     }
     return apply(world, current, run, options.redelivered);
   });
+}
+
+/** Another installation, for another shard of the cluster, has its AnalysisRuns beside ours. */
+async function isOfOtherShard(world: World, key: StageKey): Promise<boolean> {
+  const policy = world.findPolicy(key.cluster);
+  if (policy.shard === undefined) return false;
+  const stage = await fetchStage(world, key);
+  return stage !== undefined && findOtherShard(stage, policy) !== undefined;
 }
 
 async function apply(

@@ -70,7 +70,7 @@ async function attemptReverify(
   if (stage === undefined) {
     return refuse(world, base, `cluster ${key.cluster} has no Stage ${key.stage} in Project ${key.project}`);
   }
-  const exclusion = findExclusion(stage);
+  const exclusion = findExclusion(stage, world.findPolicy(key.cluster));
   if (exclusion !== undefined) return refuse(world, base, exclusion);
   const record = await loadStageRecord(world, key, stage);
   if (record === undefined) return refuse(world, base, "the Stage was replaced by one of the same name");

@@ -6,6 +6,7 @@ import { isFault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { endVerification } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
+import { findOtherShard } from "../domain/policy.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import type { StageRecord, Verification } from "../domain/verification.ts";
 import { endAborted } from "./abort-verification.ts";
@@ -50,8 +51,14 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
   for (const verification of open) {
     await attempt(`verification ${verification.id}`, () => reconcile(world, verification, sight));
   }
+  const policy = world.findPolicy(clusterName);
   const openIds = new Set(open.map((verification) => verification.id));
-  for (const run of await findOrphans(world, clusterName, sight.runs.values(), openIds)) {
+  const isOurs = ({ project, stage }: AnalysisRunSnapshot): boolean => {
+    const seen = sight.stages.get(`${project}/${stage}`);
+    return seen === undefined || findOtherShard(seen, policy) === undefined;
+  };
+  const ours = [...sight.runs.values()].filter(isOurs);
+  for (const run of await findOrphans(world, clusterName, ours, openIds)) {
     await attempt(`AnalysisRun ${run.project}/${run.name}`, async () => {
       await observeRun(world, stageOf(clusterName, run), run, { phaseChanged: true, redelivered: false });
       return true;
@@ -61,6 +68,7 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
     records.map((record) => [`${record.key.project}/${record.key.stage}`, record]),
   );
   for (const [name, stage] of sight.stages) {
+    if (findOtherShard(stage, policy) !== undefined) continue;
     const key: StageKey = { cluster: clusterName, project: stage.project, stage: stage.name };
     await attempt(`Stage ${name}`, () => revisit(world, key, stage, recordByStage.get(name), openIds));
   }

@@ -41,7 +41,7 @@ export function verifyStage(
     const record = await loadStageRecord(world, key, stage);
     if (record === undefined)
       return { reason: "the snapshot is of a Stage that was replaced by one of the same name" };
-    const decision = decideStage(stage, record);
+    const decision = decideStage(stage, record, world.findPolicy(key.cluster));
     if (decision.kind === "nothing" && redelivered) {
       const latest = await republishLatest(world, key, record);
       // What this very request started when it was first delivered.

@@ -1,5 +1,6 @@
 import type { Cluster } from "../cluster/cluster.ts";
 import { Fault, isFault } from "../domain/fault.ts";
+import type { ClusterPolicy } from "../domain/policy.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log, Meter } from "../runtime/telemetry.ts";
@@ -12,6 +13,8 @@ export interface World {
   readonly meter: Meter;
   /** @throws Fault `Invalid` for a cluster that this installation does not know. */
   readonly findCluster: (name: string) => Cluster;
+  /** How the installation deals with a cluster that it knows. */
+  readonly findPolicy: (cluster: string) => ClusterPolicy;
   /** Label that ties AnalysisRuns to one Argo Rollouts controller; absent where there is one without an id. */
   readonly controllerInstanceId?: string | undefined;
 }

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { Fault } from "../domain/fault.ts";
+import type { ClusterPolicy } from "../domain/policy.ts";
 import { MESSAGE_KINDS, type MessageKind } from "../messages/schema.ts";
 import { QUEUE_DEFINITION } from "../queue/definition.ts";
 import type { QueueUrls } from "../queue/message-queue.ts";
@@ -33,6 +34,10 @@ const clusterSchema = z
     kubeconfigSecret: z.optional(z.string()),
     clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
     insecureSkipTlsVerify: z.optional(z.boolean()),
+    /** Only this shard's Stages are ours; `""` for Stages without one. Every Stage by default. */
+    shard: z.optional(
+      z.string().check(z.regex(/^([a-z0-9A-Z]([-\w.]{0,61}[a-z0-9A-Z])?)?$/, "must be a shard's name")),
+    ),
     /** The name to expect in the server's certificate when it is not the address. */
     tlsServerName: z.optional(z.string()),
   })
@@ -132,4 +137,9 @@ function readClusters(text: string, reasons: string[]): readonly ClusterSettings
     reasons.push(`TALLYMAN_CLUSTERS.${issue.path.join(".")}: ${issue.message}`);
   }
   return [];
+}
+
+/** How the installation deals with a configured cluster. */
+export function toPolicy({ shard }: ClusterSettings): ClusterPolicy {
+  return { ...(shard === undefined ? {} : { shard }) };
 }

@@ -2,12 +2,13 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { type Cluster, createCluster } from "../cluster/cluster.ts";
 import { Fault } from "../domain/fault.ts";
+import { DEFAULT_POLICY } from "../domain/policy.ts";
 import { createLedger } from "../ledger/ledger.ts";
 import type { World } from "../operations/world.ts";
 import { createMessageQueue, type MessageQueue } from "../queue/message-queue.ts";
 import { systemClock } from "./clock.ts";
 import { connectCluster } from "./cluster-connection.ts";
-import type { Configuration } from "./configuration.ts";
+import { type Configuration, toPolicy } from "./configuration.ts";
 import type { Log, Meter } from "./telemetry.ts";
 
 /** The real parts of an installation, wired from its configuration; what an entry point works with. */
@@ -27,6 +28,7 @@ export function createInstallation(configuration: Configuration, log: Log, meter
       createCluster(settings.name, connectCluster(settings)),
     ]),
   );
+  const policies = new Map(configuration.clusters.map((settings) => [settings.name, toPolicy(settings)]));
   return {
     defaultCluster: first.name,
     queue: createMessageQueue(new SQSClient({}), configuration.queues, first.name),
@@ -36,6 +38,7 @@ export function createInstallation(configuration: Configuration, log: Log, meter
       log,
       meter,
       controllerInstanceId: configuration.controllerInstanceId,
+      findPolicy: (name) => policies.get(name) ?? DEFAULT_POLICY,
       findCluster(name) {
         const cluster = clusters.get(name);
         if (cluster !== undefined) return cluster;

@@ -1,5 +1,6 @@
 import { type SandboxCluster, startSandboxCluster } from "../../local/sandbox/sandbox-cluster.ts";
 import { createTransport } from "../../shared/cluster/https-transport.ts";
+import type { ClusterPolicy } from "../../shared/domain/policy.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
 import { DYNAMODB_ENGINES, type RunningEngine } from "../engines/dynamodb-engines.ts";
 import type { Disorder } from "../engines/virtual-queue.ts";
@@ -18,12 +19,12 @@ export interface BenchTop extends Workbench {
 export async function startBenchTop(
   engine: RunningEngine,
   cluster: string,
-  disorder?: Disorder,
+  options: { readonly disorder?: Disorder | undefined; readonly policy?: ClusterPolicy } = {},
 ): Promise<BenchTop> {
   // Bookmarks in quick succession tell the forwarder that nothing more has happened.
   const sandbox = await startSandboxCluster({ bookmarkIntervalMs: 5 });
   const transport = createTransport({ server: sandbox.url });
-  const bench = assembleWorkbench({ engine, cluster, transport, others: transport, disorder });
+  const bench = assembleWorkbench({ engine, cluster, transport, others: transport, ...options });
   const { clock, forwarder, queue } = bench;
   await bench.kargo.createProject();
 

@@ -43,6 +43,7 @@ export interface StageOptions {
   readonly verification?: Json | null;
   readonly origins?: readonly string[];
   readonly annotations?: Record<string, string>;
+  readonly shard?: string;
   readonly vars?: readonly { readonly name: string; readonly value: string }[];
 }
 
@@ -164,8 +165,14 @@ export function createKargoActor(transport: KubernetesTransport, project: string
       await send("POST", inProject(KARGO, "stages"), {
         apiVersion: "kargo.akuity.io/v1alpha1",
         kind: "Stage",
-        metadata: { name, annotations: options.annotations ?? {} },
+        metadata: {
+          name,
+          annotations: options.annotations ?? {},
+          // Kargo's webhook makes the label of the field.
+          ...(options.shard === undefined ? {} : { labels: { "kargo.akuity.io/shard": options.shard } }),
+        },
         spec: {
+          ...(options.shard === undefined ? {} : { shard: options.shard }),
           requestedFreight: origins.map((origin) => ({
             origin: { kind: "Warehouse", name: origin.split("/")[1] },
             sources: { direct: true },

@@ -4,6 +4,7 @@ import { createCluster } from "../../shared/cluster/cluster.ts";
 import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import { Fault } from "../../shared/domain/fault.ts";
 import type { StageKey } from "../../shared/domain/identity.ts";
+import { type ClusterPolicy, DEFAULT_POLICY } from "../../shared/domain/policy.ts";
 import type { Verification } from "../../shared/domain/verification.ts";
 import { createLedger, type Ledger } from "../../shared/ledger/ledger.ts";
 import { MESSAGE_KINDS, type Message, type MessageKind } from "../../shared/messages/schema.ts";
@@ -28,6 +29,7 @@ export interface Premises {
   readonly transport: KubernetesTransport;
   readonly others: KubernetesTransport;
   readonly disorder?: Disorder | undefined;
+  readonly policy?: ClusterPolicy | undefined;
 }
 
 /**
@@ -57,7 +59,14 @@ export interface Workbench {
 export type Process = (message: Message, delivery: Delivery) => Promise<void>;
 
 /** Assembles the parts and starts the forwarder. */
-export function assembleWorkbench({ engine, cluster, transport, others, disorder }: Premises): Workbench {
+export function assembleWorkbench({
+  engine,
+  cluster,
+  transport,
+  others,
+  disorder,
+  policy = DEFAULT_POLICY,
+}: Premises): Workbench {
   const clock = createVirtualClock();
   const api = createCluster(cluster, transport);
   const ledger = createLedger(engine.client, engine.table);
@@ -67,6 +76,7 @@ export function assembleWorkbench({ engine, cluster, transport, others, disorder
     clock,
     log: silentLog,
     meter: silentMeter,
+    findPolicy: () => policy,
     findCluster(name) {
       if (name === cluster) return api;
       throw new Fault(
@@ -77,6 +87,7 @@ export function assembleWorkbench({ engine, cluster, transport, others, disorder
   };
   const forwarder = createForwarder({
     cluster,
+    policy,
     transport,
     queue,
     clock: systemClock,

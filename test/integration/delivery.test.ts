@@ -21,7 +21,7 @@ afterAll(() => engine.stop());
 
 /** One story in three Stages at once; every step's messages are in flight together. */
 async function tell(disorder: Disorder | undefined) {
-  const bench = await startBenchTop(engine, `tide-${++counter}`, disorder);
+  const bench = await startBenchTop(engine, `tide-${++counter}`, { disorder });
   const { kargo } = bench;
   const inEachStage = (act: (stage: string) => Promise<unknown>) => Promise.all(STAGES.map(act));
   const step = async (act: (stage: string) => Promise<unknown>): Promise<void> => {

@@ -4,6 +4,7 @@ import { runSession } from "../../functions/forwarder/session.ts";
 import { createTransport } from "../../shared/cluster/https-transport.ts";
 import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import { Fault } from "../../shared/domain/fault.ts";
+import { DEFAULT_POLICY } from "../../shared/domain/policy.ts";
 import { createCheckpointStore } from "../../shared/ledger/checkpoint.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
 import { silentLog, silentMeter } from "../../shared/runtime/telemetry.ts";
@@ -36,6 +37,7 @@ function another() {
   const queue = createVirtualQueue(clock, cluster);
   const options = {
     cluster,
+    policy: DEFAULT_POLICY,
     transport: createTransport({ server: bench.sandbox.url }),
     queue,
     clock: systemClock,
