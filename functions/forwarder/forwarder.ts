@@ -1,10 +1,13 @@
 import { STAGE_LABEL } from "../../shared/cluster/annotations.ts";
+import { createCluster } from "../../shared/cluster/cluster.ts";
 import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import type { ClusterPolicy } from "../../shared/domain/policy.ts";
 import type { Checkpoint } from "../../shared/ledger/checkpoint.ts";
 import type { MessageQueue } from "../../shared/queue/message-queue.ts";
 import type { Clock } from "../../shared/runtime/clock.ts";
 import type { Log, Meter } from "../../shared/runtime/telemetry.ts";
+import { createApplicationHandler } from "./application-handler.ts";
+import { type ApplicationTrace, createApplicationTraces, type KnownStage } from "./application-trace.ts";
 import { coalesce, type Origin, type Outgoing, sendAll } from "./outgoing.ts";
 import {
   createReflector,
@@ -13,8 +16,10 @@ import {
   type ReflectorOptions,
   type ReflectorTrouble,
 } from "./reflector.ts";
+import { Refusal } from "./refusal.ts";
 import { createRunTraces, planRunDeletion, planRunMessage } from "./run-trace.ts";
-import { createStageTraces, planStageMessages } from "./stage-trace.ts";
+import { createStageDirectory } from "./stage-directory.ts";
+import { createStageTraces, planStageMessages, type StageTrace } from "./stage-trace.ts";
 
 export interface ForwarderOptions {
   readonly cluster: string;
@@ -45,6 +50,10 @@ export interface Forwarder {
 
 const STAGES = "stages";
 const RUNS = "analysisruns";
+const APPLICATIONS = "applications";
+const STAGES_PATH = "/apis/kargo.akuity.io/v1alpha1/stages";
+/** A cluster may have no Argo CD, or not let us watch it; there is no hurry then. */
+const OPTIONAL_BACKOFF_CAP_MS = 300_000;
 const NONE: ReadonlySet<string> = new Set();
 
 /**
@@ -69,12 +78,13 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   /** True until the first complete list; a resumed watch has no such list. */
-  const listing = { [STAGES]: options.checkpoint === undefined, [RUNS]: options.checkpoint === undefined };
+  const listing = {
+    [STAGES]: options.checkpoint === undefined,
+    [RUNS]: options.checkpoint === undefined,
+    [APPLICATIONS]: options.checkpoint?.resourceVersions[APPLICATIONS] === undefined,
+  };
 
-  function noteSynced(
-    resource: typeof STAGES | typeof RUNS,
-    events: readonly ReflectorEvent<unknown>[],
-  ): void {
+  function noteSynced(resource: keyof typeof listing, events: readonly ReflectorEvent<unknown>[]): void {
     if (events.some((event) => event.type === "synced")) listing[resource] = false;
   }
 
@@ -118,6 +128,41 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     noteSynced(RUNS, events);
   }
 
+  const applicationTraces = createApplicationTraces();
+  const toKnownStage = (key: string, { isRegular }: StageTrace): KnownStage => {
+    const [project = "", name = ""] = key.split("/");
+    return { project, name, isRegular };
+  };
+  const directory = createStageDirectory({
+    transport: options.transport,
+    path: STAGES_PATH,
+    clock,
+    random: options.random,
+    read: (object) => {
+      try {
+        return toKnownStage(keyOf(object), stageTraces.project(object));
+      } catch {
+        return undefined; // Told of by the reflector.
+      }
+    },
+  });
+  const planApplications = createApplicationHandler({
+    origin,
+    cluster: createCluster(options.cluster, options.transport),
+    traces: applicationTraces,
+    known: () =>
+      stages.state().complete
+        ? [...stages.entries()].map(([key, trace]) => toKnownStage(key, trace))
+        : undefined,
+    listStages: () => directory.list(signal),
+    log,
+    meter,
+  });
+  async function handleApplications(events: readonly ReflectorEvent<ApplicationTrace>[]): Promise<void> {
+    await forward(await planApplications(events, listing[APPLICATIONS]));
+    noteSynced(APPLICATIONS, events);
+  }
+
   const common = {
     transport: options.transport,
     clock,
@@ -143,7 +188,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const stages = createReflector({
     ...common,
     ...resume(STAGES),
-    path: "/apis/kargo.akuity.io/v1alpha1/stages",
+    path: STAGES_PATH,
     project: stageTraces.project,
     handler: handleStages,
   });
@@ -155,7 +200,28 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     project: runTraces.project,
     handler: handleRuns,
   });
-  const reflectors: Record<string, Reflector<unknown>> = { [STAGES]: stages, [RUNS]: runs };
+  let saidWhy = "";
+  const applications = createReflector({
+    ...common,
+    ...resume(APPLICATIONS),
+    path: "/apis/argoproj.io/v1alpha1/applications",
+    project: applicationTraces.project,
+    handler: handleApplications,
+    options: {
+      ...options.reflector,
+      backoffCapMs: options.reflector?.backoffCapMs ?? OPTIONAL_BACKOFF_CAP_MS,
+    },
+    onTrouble: (trouble: ReflectorTrouble) => {
+      const why = trouble.fault.message;
+      if (!(trouble.fault instanceof Refusal)) return common.onTrouble(trouble);
+      if (why !== saidWhy)
+        log.info("Applications are not watched for now", { cluster: options.cluster, why });
+      saidWhy = why;
+    },
+  });
+  /** Without these a forwarder is no use. */
+  const needed: Record<string, Reflector<unknown>> = { [STAGES]: stages, [RUNS]: runs };
+  const reflectors: Record<string, Reflector<unknown>> = { ...needed, [APPLICATIONS]: applications };
 
   return {
     async run(until) {
@@ -182,12 +248,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     },
     lastActivity: () =>
       Object.fromEntries(
-        Object.entries(reflectors).map(([resource, reflector]) => [
-          resource,
-          reflector.state().lastActivityAt,
-        ]),
+        Object.entries(needed).map(([resource, reflector]) => [resource, reflector.state().lastActivityAt]),
       ),
-    isSynced: () => Object.values(reflectors).every((reflector) => reflector.state().synced),
+    isSynced: () => Object.values(needed).every((reflector) => reflector.state().synced),
   };
 }
 

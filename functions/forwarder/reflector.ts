@@ -83,6 +83,8 @@ interface ReflectorState {
   readonly resourceVersion: string | undefined;
   /** True while what is known is a complete list plus all changes since. */
   readonly synced: boolean;
+  /** True once every object has been seen: after a complete list, or from a checkpoint that brought what is known. */
+  readonly complete: boolean;
   /** When the server last sent anything, milliseconds since the epoch; undefined before it did. */
   readonly lastActivityAt: number | undefined;
   /** Complete lists after the first. */
@@ -377,6 +379,7 @@ export function createReflector<T>(config: ReflectorConfig<T>): Reflector<T> {
     return {
       resourceVersion,
       synced,
+      complete: known.isComplete() && synced,
       lastActivityAt,
       relists: Math.max(0, config.resume === undefined ? lists - 1 : lists),
       reconnects: Math.max(0, watches - 1),

@@ -15,6 +15,8 @@ import { createTraces, type Traces } from "./traces.ts";
 export interface StageTrace {
   readonly uid: string;
   readonly exclusion: string | undefined;
+  /** Whether verifications can ever take place here: a Stage of ours that is more than control flow. */
+  readonly isRegular: boolean;
   /** Why nothing may start; `""` while the gate is open. */
   readonly gate: string;
   readonly promotion: string;
@@ -36,6 +38,7 @@ function traceStage(stage: StageSnapshot, policy: ClusterPolicy): StageTrace {
   return {
     uid: stage.uid,
     exclusion: findExclusion(stage, policy),
+    isRegular: !stage.controlFlow && findOtherShard(stage, policy) === undefined,
     gate: findClosedGate(stage) ?? "",
     promotion: stage.lastPromotion?.name ?? "",
     collectionId: stage.current?.id ?? "",

@@ -11,6 +11,8 @@ export const ABORT_ANNOTATION = "kargo.akuity.io/abort";
 export const MISSING_FREIGHT_ANNOTATION = "tallyman.dev/missing-freight";
 /** On a Stage: `follow` (default) or `abort` a verification whose Freight is replaced while it runs. */
 export const ON_SUPERSEDE_ANNOTATION = "tallyman.dev/on-supersede";
+/** On an Argo CD Application: the Stages that may change it. We route events by it and grant nothing. */
+export const AUTHORIZED_STAGE_ANNOTATION = "kargo.akuity.io/authorized-stage";
 /** On a Stage: its shard. */
 export const SHARD_LABEL = "kargo.akuity.io/shard";
 /** On an AnalysisRun: the Stage's name, shortened to what a label can hold. */

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Phase } from "../domain/phase.ts";
 import type { RequestRecord, Verification } from "../domain/verification.ts";
+import { AUTHORIZED_STAGE_ANNOTATION } from "./annotations.ts";
+import type { ApplicationSnapshot } from "./application-reader.ts";
 import type { KubernetesObject } from "./cluster.ts";
 
 /** Kargo's own reasons, and one for the start, of which Kargo says nothing. Running is no event. */
@@ -92,10 +94,34 @@ function describe(v: Verification): string {
   return v.message === "" ? `Freight verification ended ${v.phase}` : v.message;
 }
 
+/** The Event on an Application whose `authorized-stage` annotation has entries that cannot be used. */
+export function buildMalformedEvent(
+  application: Pick<ApplicationSnapshot, "namespace" | "name" | "uid" | "authorizedStages">,
+  malformed: readonly string[],
+  at: Date,
+): KubernetesObject {
+  const { namespace, name, uid, authorizedStages } = application;
+  return buildEvent({
+    project: namespace,
+    identity: ["authorized-stage", uid, authorizedStages ?? ""],
+    involved: { apiVersion: "argoproj.io/v1alpha1", kind: "Application", name, uid },
+    type: "Warning",
+    reason: "AuthorizedStageMalformed",
+    message: `${AUTHORIZED_STAGE_ANNOTATION}: ${malformed.join("; ")}. The other entries count`,
+    at,
+    annotations: {},
+  });
+}
+
 interface EventParts {
   readonly project: string;
   readonly identity: readonly string[];
-  readonly involved: { readonly kind: "Freight" | "Stage"; readonly name: string; readonly uid?: string };
+  readonly involved: {
+    readonly apiVersion?: string;
+    readonly kind: "Freight" | "Stage" | "Application";
+    readonly name: string;
+    readonly uid?: string;
+  };
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;

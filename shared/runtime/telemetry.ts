@@ -33,6 +33,7 @@ export type MetricName =
   | "DetectionLag"
   | "ForwarderMessages"
   | "ForwarderInvalidObjects"
+  | "AuthorizedStagesMalformed"
   | "ForwarderSilence"
   | "ForwarderHeartbeat";
 

@@ -243,6 +243,22 @@ describe.skipIf(obstacle !== undefined)("Tallyman on a real API server", () => {
     expect(bench.queue.deadLetters).toEqual([]);
   });
 
+  it("is woken by an Application that names the Stage", async () => {
+    await bench.kargo.createStage("woken");
+    await bench.kargo.createApplication("lamp", `${PROJECT}:woken`, { health: { status: "Healthy" } });
+    await bench.until("Applications are watched", async () => {
+      return bench.forwarder.resourceVersions().applications !== undefined;
+    });
+    const before = bench.queue.accepted.length;
+    await bench.kargo.patchApplication("lamp", { status: { health: { status: "Degraded" } } });
+    await bench.until("the Stage is woken", async () =>
+      bench.queue.accepted
+        .slice(before)
+        .some(({ message }) => message.data.stage === "woken" && message.data.observed === undefined),
+    );
+    expect(bench.queue.deadLetters).toEqual([]);
+  });
+
   it("may do what it needs and nothing else", async () => {
     const attempts: readonly [string, string, string][] = [
       ["DELETE", `/apis/argoproj.io/v1alpha1/namespaces/${PROJECT}/analysisruns/any`, "delete a run"],
@@ -251,6 +267,11 @@ describe.skipIf(obstacle !== undefined)("Tallyman on a real API server", () => {
       ["GET", "/api/v1/pods", "read Pods"],
       ["POST", `/apis/kargo.akuity.io/v1alpha1/namespaces/${PROJECT}/promotions`, "create a Promotion"],
       ["GET", `/apis/argoproj.io/v1alpha1/namespaces/${PROJECT}/analysistemplates`, "list templates"],
+      [
+        "PATCH",
+        `/apis/argoproj.io/v1alpha1/namespaces/${PROJECT}/applications/lamp`,
+        "change an Application",
+      ],
     ];
     for (const [method, path, what] of attempts) {
       const { status } = await product.request({

@@ -33,7 +33,9 @@ export async function startBenchTop(
     const end = Date.now() + 5_000;
     for (;;) {
       const seen = forwarder.resourceVersions();
-      const behind = ["stages", "analysisruns"].some((each) => BigInt(seen[each] ?? "0") < target);
+      const behind = ["stages", "analysisruns", "applications"].some(
+        (each) => BigInt(seen[each] ?? "0") < target,
+      );
       if (!behind) return;
       if (Date.now() > end)
         throw new Error(`the forwarder did not catch up with ${target}: ${JSON.stringify(seen)}`);

@@ -29,6 +29,12 @@ export interface KargoActor {
   setRun(name: string, status: Json): Promise<void>;
   deleteRun(name: string): Promise<void>;
   deleteStage(name: string): Promise<void>;
+  /** An Argo CD Application in the Project's namespace, which here is as good as any. */
+  createApplication(name: string, authorizedStages: string | undefined, status?: Json): Promise<void>;
+  /** Merges into an Application, as Argo CD does: it has no status subresource. */
+  patchApplication(name: string, patch: Json): Promise<void>;
+  /** Every core/v1 Event of one kind of object. */
+  listEventsOf(kind: string): Promise<EventObject[]>;
 }
 
 export interface EventObject {
@@ -44,6 +50,8 @@ export interface StageOptions {
   readonly origins?: readonly string[];
   readonly annotations?: Record<string, string>;
   readonly shard?: string;
+  /** A Stage that only passes Freight on. */
+  readonly controlFlow?: boolean;
   readonly vars?: readonly { readonly name: string; readonly value: string }[];
 }
 
@@ -177,7 +185,9 @@ export function createKargoActor(transport: KubernetesTransport, project: string
             origin: { kind: "Warehouse", name: origin.split("/")[1] },
             sources: { direct: true },
           })),
-          promotionTemplate: { spec: { steps: [{ uses: "argocd-update" }] } },
+          ...(options.controlFlow === true
+            ? {}
+            : { promotionTemplate: { spec: { steps: [{ uses: "argocd-update" }] } } }),
           ...(options.vars === undefined ? {} : { vars: options.vars }),
           ...(verification === null ? {} : { verification }),
         },
@@ -268,6 +278,30 @@ export function createKargoActor(transport: KubernetesTransport, project: string
     },
     async deleteRun(name) {
       await send("DELETE", `${inProject(ROLLOUTS, "analysisruns")}/${name}`);
+    },
+    async createApplication(name, authorizedStages, status = {}) {
+      await send("POST", inProject(ROLLOUTS, "applications"), {
+        apiVersion: "argoproj.io/v1alpha1",
+        kind: "Application",
+        metadata: {
+          name,
+          annotations:
+            authorizedStages === undefined ? {} : { "kargo.akuity.io/authorized-stage": authorizedStages },
+        },
+        spec: {
+          project: "default",
+          destination: { namespace: project },
+          source: { repoURL: "https://git.example.com/x" },
+        },
+        status,
+      });
+    },
+    async patchApplication(name, patch) {
+      await send("PATCH", `${inProject(ROLLOUTS, "applications")}/${name}`, patch);
+    },
+    async listEventsOf(kind) {
+      const list = (await send("GET", `/api/v1/namespaces/${project}/events`)) as { items?: EventObject[] };
+      return (list.items ?? []).filter((event) => event.involvedObject.kind === kind);
     },
     async deleteStage(name) {
       await send("DELETE", stagePath(name));
