@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { parseDuration } from "../shared/domain/duration.ts";
 import { PHASES } from "../shared/domain/phase.ts";
 
 /** The key in the `context` of cdk.json, or of `cdk deploy --context`, that holds the configuration. */
@@ -41,6 +42,10 @@ const eksSchema = z.strictObject({
   accessEntries: z.boolean().default(true),
 });
 
+const duration = z
+  .string()
+  .refine((text) => parseDuration(text) !== undefined, "must be a duration such as 30m or 1h30m");
+
 /** How a cluster lets us in. */
 const CREDENTIALS = ["eks", "tokenSecret", "kubeconfigSecret"] as const;
 
@@ -60,6 +65,10 @@ const clusterSchema = z
     tokenSecret: secretId("token").optional(),
     /** The secret whose text is a kubeconfig as JSON. */
     kubeconfigSecret: secretId("kubeconfig").optional(),
+    /** How long a verification may take; a Stage may say otherwise. Default: for ever. */
+    deadline: duration.optional(),
+    /** How long Freight may wait for its verification to start; a Stage may say otherwise. Default: for ever. */
+    startDeadline: duration.optional(),
     /** Only this shard's Stages are this installation's; `""` for Stages without one. Default: every Stage. */
     shard: z
       .string()

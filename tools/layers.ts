@@ -130,7 +130,7 @@ export const RULES: IForbiddenRuleType[] = [
     "infra-knows-no-logic",
     "^infra/",
     [
-      "^shared/domain/phase\\.ts$",
+      "^shared/domain/(phase|duration)\\.ts$",
       "^shared/ledger/(table|transition-image)\\.ts$",
       "^shared/queue/definition\\.ts$",
       "^shared/messages/(schema|phase-event)\\.ts$",

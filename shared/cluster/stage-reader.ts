@@ -7,14 +7,7 @@ import type {
   TemplateReference,
   VerificationConfig,
 } from "../domain/stage.ts";
-import {
-  ABORT_ANNOTATION,
-  MISSING_FREIGHT_ANNOTATION,
-  ON_SUPERSEDE_ANNOTATION,
-  REVERIFY_ANNOTATION,
-  readAnnotationRequest,
-  SHARD_LABEL,
-} from "./annotations.ts";
+import { ABORT_ANNOTATION, REVERIFY_ANNOTATION, readAnnotationRequest, SHARD_LABEL } from "./annotations.ts";
 import { readArtifacts } from "./artifact-reader.ts";
 import { hasExpression } from "./expressions.ts";
 import { readHealthDoubts } from "./health-doubts.ts";
@@ -28,6 +21,7 @@ import {
   readPath,
   readText,
 } from "./plain-object.ts";
+import { readStageSettings } from "./stage-settings.ts";
 
 /**
  * The bounds of a Stage in a message (`shared/messages/schema.ts`). Evidence beyond them (history) is cut.
@@ -105,13 +99,7 @@ export function readStage(object: unknown): StageSnapshot {
     history: readHistory(object, complain),
     ...(reverify === undefined ? {} : { reverify }),
     ...(abort === undefined ? {} : { abort }),
-    missingFreight:
-      readPath(object, "metadata", "annotations", MISSING_FREIGHT_ANNOTATION) === "hold"
-        ? "hold"
-        : "verify-partial",
-    ...(readPath(object, "metadata", "annotations", ON_SUPERSEDE_ANNOTATION) === "abort"
-      ? { onSupersede: "abort" as const }
-      : {}),
+    ...readStageSettings(object),
   };
   if (reasons.length > 0) throw new Fault("Invalid", reasons);
   return snapshot;

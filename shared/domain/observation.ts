@@ -1,7 +1,7 @@
 import { type AnalysisRunSnapshot, addCounts, type MeasurementCounts } from "./analysis-run.ts";
 import { isTerminal, type Phase, readRunPhase } from "./phase.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import type { Reason, Verification } from "./verification.ts";
+import type { AbortRecord, Reason, Verification } from "./verification.ts";
 
 /**
  * What an observation of an AnalysisRun means for its verification.
@@ -137,7 +137,7 @@ export function applyObservation(
     return { kind: "transition", next: { ...seen, phase: natural, startedAt, message: run.message ?? "" } };
   }
   // An abort that was recorded first wins over whatever the run reports, its deletion included.
-  const phase = verification.abort === undefined ? natural : "Aborted";
+  const phase = verification.abort === undefined ? natural : phaseOfAbort(verification.abort);
   const reason = explainEnd(event, verification);
   return {
     kind: "transition",
@@ -167,6 +167,7 @@ function describeEnd(
   switch (reason) {
     case "AbortRequested":
     case "Superseded":
+    case "DeadlineExceeded":
       return describeAbort(verification);
     case "AnalysisRunDeleted":
       return `AnalysisRun ${run.name} was deleted before it ended`;
@@ -177,9 +178,15 @@ function describeEnd(
   }
 }
 
-/** `Aborted by ACTOR: REASON`, with what of it is known. */
+/** The phase that a recorded abort leads to. */
+function phaseOfAbort({ because }: AbortRecord): "Aborted" | "Error" {
+  return because === "DeadlineExceeded" ? "Error" : "Aborted";
+}
+
+/** `Aborted by ACTOR: REASON`, with what of it is known; a deadline's own sentence. */
 export function describeAbort(verification: Verification): string {
-  const { actor, reason } = verification.abort ?? {};
+  const { actor, reason, because } = verification.abort ?? {};
+  if (because === "DeadlineExceeded") return reason ?? "the deadline has passed";
   const by = actor === undefined ? "Aborted on request" : `Aborted by ${actor}`;
   return reason === undefined ? by : `${by}: ${reason}`;
 }
@@ -197,7 +204,7 @@ export function endVerification(
   if (isTerminal(verification.phase)) return verification;
   return {
     ...verification,
-    phase: verification.abort === undefined ? end.phase : "Aborted",
+    phase: verification.abort === undefined ? end.phase : phaseOfAbort(verification.abort),
     reason: verification.abort === undefined ? end.reason : (verification.abort.because ?? "AbortRequested"),
     message: verification.abort === undefined ? end.message : describeAbort(verification),
     startedAt: verification.startedAt ?? end.now,

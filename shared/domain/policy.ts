@@ -4,6 +4,19 @@ import type { StageSnapshot } from "./stage.ts";
 export interface ClusterPolicy {
   /** The shard whose Stages are this installation's: `""` for Stages without one, absent for every Stage. */
   readonly shard?: string | undefined;
+  /** How long Freight may wait for its verification to be able to start, seconds; for ever when absent or 0. */
+  readonly startDeadline?: number | undefined;
+  /** How long a verification may take, seconds; for ever when absent or 0. */
+  readonly deadline?: number | undefined;
+}
+
+/** A limit in seconds, as the Stage says or else the installation; undefined where there is none. */
+export function findLimit(
+  which: "startDeadline" | "deadline",
+  stage: Pick<StageSnapshot, "startDeadline" | "deadline">,
+  policy: ClusterPolicy,
+): number | undefined {
+  return (stage[which] ?? policy[which]) || undefined;
 }
 
 /** Every Stage is ours. */

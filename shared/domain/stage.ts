@@ -75,4 +75,10 @@ export interface StageSnapshot {
   readonly missingFreight: "verify-partial" | "hold";
   /** What becomes of a verification whose Freight is replaced while it runs; annotation `tallyman.dev/on-supersede`. */
   readonly onSupersede?: "follow" | "abort" | undefined;
+  /** Seconds that a verification may take; annotation `tallyman.dev/deadline`. 0: no limit. */
+  readonly deadline?: number | undefined;
+  /** Seconds that Freight may wait for its verification to start; annotation `tallyman.dev/start-deadline`. */
+  readonly startDeadline?: number | undefined;
+  /** What its `tallyman.dev/` annotations say that cannot be used, one sentence each. */
+  readonly warnings?: readonly string[] | undefined;
 }

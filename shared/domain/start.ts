@@ -1,6 +1,6 @@
 import { type FreightCollection, findMissingOrigins } from "./freight.ts";
 import { type Cause, deriveVerificationId } from "./identity.ts";
-import { type ClusterPolicy, DEFAULT_POLICY, findOtherShard } from "./policy.ts";
+import { type ClusterPolicy, DEFAULT_POLICY, findLimit, findOtherShard } from "./policy.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 import type { StageSnapshot } from "./stage.ts";
 import type { StageRecord, WaitingRequest } from "./verification.ts";
@@ -46,7 +46,9 @@ export type StageDecision =
     }
   | { readonly kind: "start"; readonly start: Start; readonly superseded?: Superseded }
   | { readonly kind: "continue"; readonly waiting: WaitingRequest }
-  | { readonly kind: "late"; readonly start: Start };
+  | { readonly kind: "late"; readonly start: Start }
+  /** The gate has been closed for longer than the start deadline, `limit` seconds; it ends unstarted. */
+  | { readonly kind: "give-up"; readonly start: Start; readonly limit: number; readonly reason: string };
 
 /** Why nothing may start in this Stage at present; `undefined` when it may. Abort never asks this. */
 export function findClosedGate(stage: StageSnapshot): string | undefined {
@@ -84,7 +86,7 @@ export function findExclusion(
 }
 
 /**
- * Decides what a sight of a Stage asks for, given what the ledger knows. Pure.
+ * Decides what a sight of a Stage asks for, given what the ledger knows. Pure; `now` in milliseconds since the epoch.
  *
  * @throws Fault `Invalid` when the snapshot's resourceVersion is not a number.
  */
@@ -92,6 +94,7 @@ export function decideStage(
   stage: StageSnapshot,
   record: StageRecord,
   policy: ClusterPolicy = DEFAULT_POLICY,
+  now = 0,
 ): StageDecision {
   const exclusion = findExclusion(stage, policy);
   const collection = stage.current;
@@ -127,6 +130,10 @@ export function decideStage(
   const superseded = awaiting === undefined || isSame ? {} : { superseded: awaiting };
   const gate = findClosedGate(stage);
   if (gate !== undefined) {
+    const limit = findLimit("startDeadline", stage, policy);
+    if (isSame && limit !== undefined && now - awaiting.since > limit * 1000) {
+      return { kind: "give-up", start, limit, reason: gate };
+    }
     return { kind: "wait", reason: gate, due, known: isSame && awaiting.reason === gate, ...superseded };
   }
   return { kind: "start", start, ...superseded };

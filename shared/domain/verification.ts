@@ -12,6 +12,8 @@ export type Reason =
   | "AnalysisRunDeleted"
   | "StageDeleted"
   | "CannotBuild"
+  | "DeadlineExceeded"
+  | "StartDeadlineExceeded"
   | "Rejected";
 
 /** An abort that was recorded while the verification was open. It wins over whatever the run says afterwards. */
@@ -20,8 +22,8 @@ export interface AbortRecord {
   readonly actor?: string | undefined;
   readonly reason?: string | undefined;
   readonly at: number;
-  /** Set when no person but the Stage's policy asked for it. */
-  readonly because?: "Superseded" | undefined;
+  /** Set when no person but a policy asked for it. What ends by its deadline is `Error`: it could not be carried out. */
+  readonly because?: "Superseded" | "DeadlineExceeded" | undefined;
 }
 
 /**

@@ -122,6 +122,9 @@ const stageSnapshot = z.object({
   abort: z.optional(annotationRequest),
   missingFreight: z.enum(["verify-partial", "hold"]),
   onSupersede: z.optional(z.enum(["follow", "abort"])),
+  deadline: z.optional(z.number().check(z.minimum(0))),
+  startDeadline: z.optional(z.number().check(z.minimum(0))),
+  warnings: z.optional(z.array(loose(512)).check(z.maxLength(20))),
 });
 
 const analysisRunSnapshot = z.object({

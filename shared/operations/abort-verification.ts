@@ -1,4 +1,5 @@
 import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
+import { formatDuration } from "../domain/duration.ts";
 import { Fault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { applyObservation, endVerification, readRunOutcome } from "../domain/observation.ts";
@@ -146,6 +147,23 @@ export async function abortReplaced(world: World, stage: StageSnapshot, record: 
     because: "Superseded",
   });
   if (recorded.kind === "recorded") await endAborted(world, recorded.target);
+}
+
+/**
+ * Ends a verification that has taken longer than it may, `limit` seconds: its run is terminated and it is `Error`. A run
+ * that has ended meanwhile keeps its result, an abort that was recorded first stays one.
+ *
+ * @throws Fault `Conflict` when somebody was faster; the caller decides again.
+ */
+export async function endOverdue(world: World, target: Versioned, limit: number): Promise<Verification> {
+  if (target.verification.abort !== undefined) return endAborted(world, target);
+  const recorded = await recordAbort(world, target, {
+    requestId: `deadline:${target.verification.id}`,
+    at: world.clock.now(),
+    reason: `it had not ended within its deadline of ${formatDuration(limit)}; its AnalysisRun was terminated`,
+    because: "DeadlineExceeded",
+  });
+  return recorded.kind === "recorded" ? endAborted(world, recorded.target) : recorded.ended;
 }
 
 /** The abort is in the ledger; what is left is to tell the run and to end the verification. */

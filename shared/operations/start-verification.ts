@@ -22,12 +22,23 @@ export async function startVerification(
   stage: StageSnapshot,
   start: Start,
 ): Promise<Verification> {
-  const draft = draftVerification(world, key, stage.uid, start);
+  const draft = withWarnings(world, draftVerification(world, key, stage.uid, start), stage.warnings);
   const outcome =
     stage.verification === undefined
       ? skipRun(world, draft)
       : await attemptRun(world, key, stage, start, draft);
   return enter(world, outcome);
+}
+
+/** Settings of the Stage that could not be used are named in the record: nobody reads a log for them. */
+function withWarnings(
+  world: World,
+  draft: Verification,
+  warnings: readonly string[] | undefined,
+): Verification {
+  if (warnings === undefined) return draft;
+  world.log.warn("a Stage's settings cannot be used", { ...draft.key, verificationId: draft.id, warnings });
+  return { ...draft, message: [draft.message, ...warnings].filter((text) => text !== "").join("; ") };
 }
 
 /** Leaves the record of Freight that another Promotion replaced before its verification could start. */
@@ -60,6 +71,24 @@ export async function recordSuperseded(
     ),
   );
   await tellWorld(world, record);
+}
+
+/** Enters a verification that ends before it could start, because it waited for longer than it may. */
+export function recordNeverStarted(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  start: Start,
+  { message, since }: { readonly message: string; readonly since: number | undefined },
+): Promise<Verification> {
+  const draft = draftVerification(world, key, stage.uid, start);
+  return enter(
+    world,
+    endVerification(
+      { ...draft, createdAt: since ?? draft.createdAt },
+      { phase: "Error", reason: "StartDeadlineExceeded", message, now: world.clock.now() },
+    ),
+  );
 }
 
 function draftVerification(world: World, key: StageKey, stageUid: string, start: Start): Verification {

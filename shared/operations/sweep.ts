@@ -6,10 +6,10 @@ import { isFault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { endVerification } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
-import { findOtherShard } from "../domain/policy.ts";
+import { findLimit, findOtherShard } from "../domain/policy.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import type { StageRecord, Verification } from "../domain/verification.ts";
-import { endAborted } from "./abort-verification.ts";
+import { endAborted, endOverdue } from "./abort-verification.ts";
 import { observeRun } from "./observe-run.ts";
 import { publishPhase, reportPhase } from "./record.ts";
 import { continueAfter, verifyStage } from "./verify-stage.ts";
@@ -120,12 +120,21 @@ async function reconcile(world: World, verification: Verification, sight: Sight)
   const stage = sight.stages.get(`${key.project}/${key.stage}`);
   if (stage === undefined || stage.uid !== verification.stageUid)
     return endForDeletedStage(world, verification);
+  const limit = findLimit("deadline", stage, world.findPolicy(key.cluster));
   const run = known === undefined ? undefined : sight.runs.get(`${key.project}/${known.name}`);
   if (verification.abort !== undefined) {
     return decideAgainOnConflict(async () => {
       const current = await world.ledger.readVerification(key, verification.id);
       if (current === undefined || isTerminal(current.verification.phase)) return false;
       await continueAfter(world, await endAborted(world, current));
+      return true;
+    });
+  }
+  if (limit !== undefined && world.clock.now() - verification.createdAt > limit * 1000) {
+    return decideAgainOnConflict(async () => {
+      const current = await world.ledger.readVerification(key, verification.id);
+      if (current === undefined || isTerminal(current.verification.phase)) return false;
+      await continueAfter(world, await endOverdue(world, current, limit));
       return true;
     });
   }

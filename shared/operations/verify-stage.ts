@@ -1,3 +1,4 @@
+import { formatDuration } from "../domain/duration.ts";
 import { deriveAnalysisRunName, type StageKey } from "../domain/identity.ts";
 import { isTerminal } from "../domain/phase.ts";
 import { settleRequest } from "../domain/request.ts";
@@ -8,7 +9,7 @@ import { abortReplaced } from "./abort-verification.ts";
 import { announceRefusal } from "./announce.ts";
 import { publishPhase, tellWorld } from "./record.ts";
 import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
-import { recordSuperseded, startVerification } from "./start-verification.ts";
+import { recordNeverStarted, recordSuperseded, startVerification } from "./start-verification.ts";
 import { recordUnseenPromotions } from "./unseen-promotions.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
@@ -41,7 +42,7 @@ export function verifyStage(
     const record = await loadStageRecord(world, key, stage);
     if (record === undefined)
       return { reason: "the snapshot is of a Stage that was replaced by one of the same name" };
-    const decision = decideStage(stage, record, world.findPolicy(key.cluster));
+    const decision = decideStage(stage, record, world.findPolicy(key.cluster), world.clock.now());
     if (decision.kind === "nothing" && redelivered) {
       const latest = await republishLatest(world, key, record);
       // What this very request started when it was first delivered.
@@ -105,6 +106,8 @@ async function carryOut(
     }
     case "continue":
       return continueWaiting(world, key, stage, record, decision.waiting);
+    case "give-up":
+      return giveUp(world, key, stage, record, decision);
     case "late":
       return startLate(world, key, stage, record, decision.start);
   }
@@ -135,6 +138,29 @@ export async function startLatest(
   if (start.request !== undefined) await settleStarted(world, key, start.request.requestId, start.id);
   await tellWorld(world, verification);
   return verification;
+}
+
+/** Ends a verification that could not start in time. Should the Stage recover later, a reverify starts one. */
+async function giveUp(
+  world: World,
+  key: StageKey,
+  stage: StageSnapshot,
+  record: StageRecord,
+  { start, limit, reason }: Extract<StageDecision, { kind: "give-up" }>,
+): Promise<StageVisit> {
+  const verification = await recordNeverStarted(world, key, stage, start, {
+    message: `could not start within ${formatDuration(limit)}: ${reason}`,
+    since: record.awaiting?.since,
+  });
+  await world.ledger.writeStage({
+    key,
+    revision: record.revision,
+    uid: record.uid,
+    observed: newest(record.observed, stage.resourceVersion),
+    latest: { id: verification.id, promotion: start.promotion, collectionId: start.collection.id },
+  });
+  await tellWorld(world, verification);
+  return { started: verification };
 }
 
 async function settleStarted(

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { parseDuration } from "../domain/duration.ts";
 import { Fault } from "../domain/fault.ts";
 import type { ClusterPolicy } from "../domain/policy.ts";
 import { MESSAGE_KINDS, type MessageKind } from "../messages/schema.ts";
@@ -15,6 +16,10 @@ const CREDENTIALS = [
   "clientCertificate",
   "kubeconfigSecret",
 ] as const;
+
+const duration = z
+  .string()
+  .check(z.refine((text) => parseDuration(text) !== undefined, "must be a duration such as 30m or 1h30m"));
 
 /** One cluster in the variable `TALLYMAN_CLUSTERS`. Certificates are PEM. */
 const clusterSchema = z
@@ -34,6 +39,9 @@ const clusterSchema = z
     kubeconfigSecret: z.optional(z.string()),
     clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
     insecureSkipTlsVerify: z.optional(z.boolean()),
+    /** How long a verification may take, and Freight wait for its own to start; a Stage may say otherwise. */
+    deadline: z.optional(duration),
+    startDeadline: z.optional(duration),
     /** Only this shard's Stages are ours; `""` for Stages without one. Every Stage by default. */
     shard: z.optional(
       z.string().check(z.regex(/^([a-z0-9A-Z]([-\w.]{0,61}[a-z0-9A-Z])?)?$/, "must be a shard's name")),
@@ -140,6 +148,10 @@ function readClusters(text: string, reasons: string[]): readonly ClusterSettings
 }
 
 /** How the installation deals with a configured cluster. */
-export function toPolicy({ shard }: ClusterSettings): ClusterPolicy {
-  return { ...(shard === undefined ? {} : { shard }) };
+export function toPolicy({ shard, deadline, startDeadline }: ClusterSettings): ClusterPolicy {
+  return {
+    ...(shard === undefined ? {} : { shard }),
+    ...(deadline === undefined ? {} : { deadline: parseDuration(deadline) }),
+    ...(startDeadline === undefined ? {} : { startDeadline: parseDuration(startDeadline) }),
+  };
 }
