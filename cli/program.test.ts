@@ -89,6 +89,28 @@ describe("reading", () => {
     expect((await run("get stages dev -A -o wide")).out).toContain(running.id);
   });
 
+  it("shows which Freight was verified together, and with what outcome", async () => {
+    const { code, out } = await run("combos stage dev");
+    expect(code).toBe(0);
+    expectToFit(out);
+    expect(out).toMatch(/^FREIGHT +EVER PASSED +LAST +WHEN +TRIES +OUTCOMES$/m);
+    expect(out).toMatch(/^bbbbbbb\+ccccccc +no +● Running +1m ago +1 +1 Running$/m);
+    const { items } = JSON.parse((await run("combos stage dev -o json")).out);
+    expect(items.map((each: { phases: object }) => each.phases)).toEqual([{ Running: 1 }, { Failed: 1 }]);
+  });
+
+  it("answers for one combination, in any order of its Freight, with an exit code for pipelines", async () => {
+    const [b, c] = ["b".repeat(40), "c".repeat(40)];
+    const pair = await run(`combos stage dev --freight ${c} --freight ${b} -o json`);
+    expect(JSON.parse(pair.out).items).toMatchObject([{ latest: { id: running.id } }]);
+    expect(pair.code).toBe(13);
+    const single = failed.collection.freight.map(({ name }) => `--freight ${name}`).join(" ");
+    expect((await run(`combos stage dev ${single}`)).code).toBe(10);
+    const never = await run(`combos stage dev --freight ${b}`);
+    expect(never.code).toBe(4);
+    expect(never.err).toContain(`Stage dev has never verified ${b}`);
+  });
+
   it("colours on a terminal, and not with --no-color, wherever it stands", async () => {
     expect((await installation.run("get stages", undefined, true)).out).toContain("\u001b[");
     expect((await installation.run("get stages --no-color", undefined, true)).out).not.toContain("\u001b[");

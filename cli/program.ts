@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { CommandError } from "./command-error.ts";
 import { addAbortStage } from "./commands/abort-stage.ts";
+import { addCombosStage } from "./commands/combos-stage.ts";
 import { addDescribeVerification } from "./commands/describe-verification.ts";
 import { addGetRequest } from "./commands/get-request.ts";
 import { addGetStages } from "./commands/get-stages.ts";
@@ -16,6 +17,7 @@ const VERBS = {
   get: "Show Stages or a request.",
   history: "Show what happened.",
   describe: "Show everything about one verification.",
+  combos: "Show what was verified together, and with what outcome.",
   verify: "Ask for a verification.",
   reverify: "Ask for a verification to be repeated.",
   abort: "Ask for a verification to be aborted.",
@@ -69,6 +71,7 @@ function buildProgram(context: Context, finish: (code: ExitCode) => void): Comma
   addGetRequest(verbs.get, context);
   addHistoryStage(verbs.history, context);
   addDescribeVerification(verbs.describe, context);
+  addCombosStage(verbs.combos, context, finish);
   addVerifyStage(verbs.verify, context, finish);
   addReverifyStage(verbs.reverify, context, finish);
   addAbortStage(verbs.abort, context, finish);
@@ -76,6 +79,7 @@ function buildProgram(context: Context, finish: (code: ExitCode) => void): Comma
     "get stages -A",
     "history stage dev -p harbour-demo",
     "describe verification 9f2c41d0 --stage dev",
+    "combos stage uat",
     "reverify stage dev --wait",
     'abort stage dev --reason "wrong image"',
   ].map((example) => `  ${invokedAs} ${example}`);

@@ -1,3 +1,4 @@
+import type { Combination } from "../../shared/domain/combinations.ts";
 import type { StageKey } from "../../shared/domain/identity.ts";
 import type { RequestRecord, StageRecord, Verification } from "../../shared/domain/verification.ts";
 import type { HistoryEntry } from "../../shared/ledger/ledger.ts";
@@ -93,6 +94,24 @@ export function toRequest(request: RequestRecord): Document {
 
 export function toEntry(entry: HistoryEntry): Document {
   return entry.kind === "verification" ? toVerification(entry.verification) : toRequest(entry.request);
+}
+
+export function toCombination({
+  collection,
+  missingOrigins,
+  phases,
+  everSuccessful,
+  latest,
+}: Combination): Document {
+  return {
+    kind: "Combination",
+    ...place(latest.key),
+    collection,
+    missingOrigins,
+    phases,
+    everSuccessful,
+    latest: toVerification(latest),
+  };
 }
 
 /** A verification with its changes of phase and, from the last sight of its run, its metrics. */

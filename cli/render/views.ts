@@ -1,3 +1,4 @@
+import type { Combination } from "../../shared/domain/combinations.ts";
 import type { RequestRecord, StageRecord, Verification } from "../../shared/domain/verification.ts";
 import type { HistoryEntry } from "../../shared/ledger/ledger.ts";
 import {
@@ -87,6 +88,32 @@ export function formatHistory(entries: readonly HistoryEntry[], options: ViewOpt
       ? verificationCells(entry.verification, options)
       : requestCells(entry.request, options),
   );
+  return formatTable(columns, cells, tableOptions(options));
+}
+
+export function formatCombinations(combinations: readonly Combination[], options: ViewOptions): string {
+  const { wide } = options;
+  const columns: Column[] = [
+    { title: "FREIGHT", least: 15 },
+    { title: "EVER PASSED" },
+    { title: "LAST" },
+    { title: "WHEN" },
+    { title: "TRIES" },
+    { title: "OUTCOMES", least: 12 },
+  ];
+  const cells = combinations.map((each): Cell[] => {
+    const tries = Object.values(each.phases).reduce((sum, count) => sum + count, 0);
+    return [
+      formatFreight(each, wide),
+      each.everSuccessful ? { text: "yes", style: "green" } : { text: "no", style: "red" },
+      formatPhase(each.latest.phase),
+      at(each.latest.createdAt, options),
+      String(tries),
+      Object.entries(each.phases)
+        .map(([phase, count]) => `${count} ${phase}`)
+        .join(", "),
+    ];
+  });
   return formatTable(columns, cells, tableOptions(options));
 }
 
