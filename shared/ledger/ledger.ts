@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   BatchGetItemCommand,
   ConditionalCheckFailedException,
@@ -12,7 +13,7 @@ import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import { Fault, isFault } from "../domain/fault.ts";
 import { formatStageKey, type StageKey } from "../domain/identity.ts";
 import { sumMeasurements } from "../domain/observation.ts";
-import { readRunPhase } from "../domain/phase.ts";
+import { isTerminal, readRunPhase } from "../domain/phase.ts";
 import type { RequestRecord, StageRecord, Verification } from "../domain/verification.ts";
 import {
   decodeRequest,
@@ -123,12 +124,14 @@ export interface Ledger {
 export function createLedger(client: DynamoDBClient, table: string): Ledger {
   const itemKey = (key: StageKey, sk: string): Item => ({ pk: { S: formatStageKey(key) }, sk: { S: sk } });
 
-  async function get(key: StageKey, sk: string): Promise<Item | undefined> {
+  async function getItem(key: Item): Promise<Item | undefined> {
     const output = await guard(() =>
-      client.send(new GetItemCommand({ TableName: table, Key: itemKey(key, sk), ConsistentRead: true })),
+      client.send(new GetItemCommand({ TableName: table, Key: key, ConsistentRead: true })),
     );
     return output.Item;
   }
+
+  const get = (key: StageKey, sk: string): Promise<Item | undefined> => getItem(itemKey(key, sk));
 
   /** Puts an item; false when the condition does not hold. */
   async function put(
@@ -142,13 +145,18 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
         new PutItemCommand({
           TableName: table,
           Item: item,
-          ...(condition === undefined ? {} : { ConditionExpression: condition }),
+          ...(condition === undefined
+            ? {}
+            : { ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: "ALL_OLD" }),
           ...(values === undefined ? {} : { ExpressionAttributeValues: values }),
           ...(names === undefined ? {} : { ExpressionAttributeNames: names }),
         }),
       ),
     );
-    return result.held;
+    if (result.held || !result.retried) return result.held;
+    // An answer was lost and the SDK wrote again: what fails the condition then may be this very write.
+    const existing = result.item ?? (await getItem(keyOf(item)));
+    return isDeepStrictEqual(existing, item);
   }
 
   async function query<T>(
@@ -305,11 +313,12 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
       );
       const head = page.items.find((item) => item.ty?.S === "v" && item.sk?.S === verificationSortKey(id));
       if (head === undefined) return undefined;
+      const { verification } = decodeVerification(head);
       const transitions = page.items.filter((item) => item.ty?.S === "p").map(decodeTransition);
-      return {
-        verification: decodeVerification(head).verification,
-        transitions: transitions.sort((a, b) => a.at - b.at),
-      };
+      // Whoever wrote the head may have died before its details; the head alone says the most of it.
+      if (isTerminal(verification.phase) && !transitions.some(({ phase }) => phase === verification.phase))
+        transitions.push(decodeTransition(encodeTransition(verification, undefined)));
+      return { verification, transitions: transitions.sort((a, b) => a.at - b.at) };
     },
 
     listOpen: (cluster, options) =>
@@ -377,6 +386,11 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
   };
 }
 
+function keyOf({ pk, sk }: Item): Item {
+  if (pk === undefined || sk === undefined) throw new Error("an item without its key");
+  return { pk, sk };
+}
+
 function decodeEntry(item: Item): HistoryEntry | undefined {
   if (item.ty?.S === "v")
     return { kind: "verification", verification: decodeVerification(item).verification };
@@ -417,12 +431,14 @@ async function guard<T>(call: () => Promise<T>): Promise<T> {
 /** Runs one conditional write; a condition that does not hold is an answer, with the item if it came back. */
 async function attempt(
   call: () => Promise<unknown>,
-): Promise<{ held: true } | { held: false; item?: Item | undefined }> {
+): Promise<{ held: true } | { held: false; item?: Item | undefined; retried: boolean }> {
   try {
     await guard(call);
     return { held: true };
   } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return { held: false, item: error.Item };
+    if (error instanceof ConditionalCheckFailedException) {
+      return { held: false, item: error.Item, retried: (error.$metadata.attempts ?? 1) > 1 };
+    }
     throw error;
   }
 }

@@ -135,11 +135,14 @@ async function recordAbort(
 export async function abortReplaced(world: World, stage: StageSnapshot, record: StageRecord): Promise<void> {
   if (stage.onSupersede !== "abort" || record.latest === undefined) return;
   const latest = await world.ledger.readVerification(record.key, record.latest.id);
-  if (latest === undefined || isTerminal(latest.verification.phase)) return;
-  if (latest.verification.abort !== undefined) {
+  if (latest === undefined) return;
+  const { abort, phase } = latest.verification;
+  if (abort !== undefined && (!isTerminal(phase) || abort.because === "Superseded")) {
+    // Goes on, or tells of it again, where an earlier try died.
     await endAborted(world, latest);
     return;
   }
+  if (isTerminal(phase)) return;
   const recorded = await recordAbort(world, latest, {
     requestId: `superseded:${latest.verification.id}`,
     at: world.clock.now(),

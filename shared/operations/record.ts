@@ -29,10 +29,13 @@ export async function publishPhase(
   await tellWorld(world, verification);
 }
 
-/** Makes the cluster show a verification's phase, in the objects and by Events. */
+/**
+ * Makes the cluster show a verification's phase, by Events and in the objects. The Stage's status comes last: while it
+ * does not show the phase, the sweeper knows that this was not done to its end.
+ */
 export async function tellWorld(world: World, verification: Verification): Promise<void> {
-  await writeBack(world, verification);
   await announcePhase(world, verification);
+  await writeBack(world, verification);
 }
 
 /** Logs and counts a change of phase, once: by whoever's write made it. */

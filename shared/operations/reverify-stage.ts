@@ -93,6 +93,13 @@ async function attemptReverify(
       return settle(world, base, started(decision.verificationId));
     case "start":
     case "wait": {
+      const { current } = stage;
+      if (current === undefined) return refuse(world, base, "the Stage holds no Freight");
+      // Whether it is the run's end or the gate that keeps it: by then another verification is the latest.
+      const isHeld = record.latest?.collectionId === current.id;
+      if (!isHeld || record.latest?.promotion !== (stage.lastPromotion?.name ?? "")) {
+        return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
+      }
       const waiting: WaitingRequest = {
         requestId: request.requestId,
         cause: decision.cause,
@@ -106,11 +113,7 @@ async function attemptReverify(
       }
       const gate = findClosedGate(stage);
       if (gate !== undefined) return wait(world, base, record, waiting, gate, undefined);
-      if (stage.current === undefined) return refuse(world, base, "the Stage holds no Freight");
-      const start = buildStart(stage, stage.current, decision.cause, waiting);
-      if (record.latest?.collectionId !== stage.current.id || record.latest.promotion !== start.promotion) {
-        return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
-      }
+      const start = buildStart(stage, current, decision.cause, waiting);
       const verification = await startLatest(world, key, stage, record, start);
       return settle(world, base, started(verification.id));
     }

@@ -3,11 +3,13 @@ import type { StageKey } from "../domain/identity.ts";
 import { compareResourceVersions } from "../domain/resource-version.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import type { StageRecord } from "../domain/verification.ts";
+import { voidWaiting } from "./waiting-request.ts";
 import type { World } from "./world.ts";
 
 /**
  * What the ledger knows of this very Stage. A Stage that was deleted and made again under its name has another
- * uid and starts with nothing; `undefined` when the snapshot is the older one of the two.
+ * uid and starts with nothing, and what waited for the old one is refused; `undefined` when the snapshot is the older
+ * one of the two.
  */
 export async function loadStageRecord(
   world: World,
@@ -18,6 +20,7 @@ export async function loadStageRecord(
   if (record.uid === stage.uid) return record;
   if (record.revision > 0 && compareResourceVersions(stage.resourceVersion, record.observed) < 0)
     return undefined;
+  await voidWaiting(world, key, record.waiting, "the Stage was deleted and made again");
   return { key, revision: record.revision, uid: stage.uid, observed: "0" };
 }
 

@@ -170,8 +170,11 @@ async function enter(world: World, verification: Verification): Promise<Verifica
     if (isTerminal(verification.phase)) await world.ledger.recordTransition(verification, undefined);
     return verification;
   }
-  const existing = await world.ledger.readVerification(verification.key, verification.id);
-  return existing?.verification ?? verification;
+  const existing = (await world.ledger.readVerification(verification.key, verification.id))?.verification;
+  // Whoever entered it may have died before the details were there.
+  if (existing !== undefined && isTerminal(existing.phase))
+    await world.ledger.recordTransition(existing, undefined);
+  return existing ?? verification;
 }
 
 /** Enters a verification that only its AnalysisRun knows of, because its maker died before it could. */

@@ -12,9 +12,9 @@ import type { StageRecord, Verification } from "../domain/verification.ts";
 import { endAborted, endOverdue } from "./abort-verification.ts";
 import { observeRun } from "./observe-run.ts";
 import { publishPhase, reportPhase } from "./record.ts";
-import { continueAfter, verifyStage } from "./verify-stage.ts";
+import { continueAfter, republishLatest, verifyStage } from "./verify-stage.ts";
+import { voidForDeletedStage } from "./waiting-request.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
-import { writeBack } from "./write-back.ts";
 
 /** What a sweep found and mended. */
 export interface SweepReport {
@@ -48,8 +48,12 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
     }
   };
 
+  const recordByStage = new Map(
+    records.map((record) => [`${record.key.project}/${record.key.stage}`, record]),
+  );
   for (const verification of open) {
-    await attempt(`verification ${verification.id}`, () => reconcile(world, verification, sight));
+    const record = recordByStage.get(`${verification.key.project}/${verification.key.stage}`);
+    await attempt(`verification ${verification.id}`, () => reconcile(world, verification, record, sight));
   }
   const policy = world.findPolicy(clusterName);
   const openIds = new Set(open.map((verification) => verification.id));
@@ -64,13 +68,15 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
       return true;
     });
   }
-  const recordByStage = new Map(
-    records.map((record) => [`${record.key.project}/${record.key.stage}`, record]),
-  );
+  for (const record of records) {
+    const { project, stage } = record.key;
+    if (sight.stages.get(`${project}/${stage}`)?.uid === record.uid) continue;
+    await attempt(`requests of Stage ${project}/${stage}`, () => voidForDeletedStage(world, record));
+  }
   for (const [name, stage] of sight.stages) {
     if (findOtherShard(stage, policy) !== undefined) continue;
     const key: StageKey = { cluster: clusterName, project: stage.project, stage: stage.name };
-    await attempt(`Stage ${name}`, () => revisit(world, key, stage, recordByStage.get(name), openIds));
+    await attempt(`Stage ${name}`, () => revisit(world, key, stage, recordByStage.get(name), openIds, sight));
   }
   world.meter.count("SweepOpen", open.length);
   world.meter.count("SweepRepairs", repaired);
@@ -115,7 +121,12 @@ function readOrReport<T>(world: World, read: () => T): T | undefined {
   }
 }
 
-async function reconcile(world: World, verification: Verification, sight: Sight): Promise<boolean> {
+async function reconcile(
+  world: World,
+  verification: Verification,
+  record: StageRecord | undefined,
+  sight: Sight,
+): Promise<boolean> {
   const { key, run: known } = verification;
   const stage = sight.stages.get(`${key.project}/${key.stage}`);
   if (stage === undefined || stage.uid !== verification.stageUid)
@@ -140,8 +151,36 @@ async function reconcile(world: World, verification: Verification, sight: Sight)
   }
   const seen = run ?? describeGone(verification, sight.runListVersion);
   const ended = await observeRun(world, key, seen, { phaseChanged: true, redelivered: false });
-  if (ended !== undefined) await continueAfter(world, ended);
-  return ended !== undefined;
+  if (ended !== undefined) {
+    await continueAfter(world, ended);
+    return true;
+  }
+  if (isShown(stage, verification)) return false;
+  if (record?.latest?.id === verification.id) await republishLatest(world, key, record);
+  else await publishAgain(world, key, verification.id, run);
+  return true;
+}
+
+/** False when the Stage's status should show the verification's phase and does not: nobody told it. */
+function isShown(stage: StageSnapshot, { collection, id, phase }: Verification): boolean {
+  const places = stage.history.filter(({ collectionId }) => collectionId === collection.id);
+  if (places.length === 0) return true;
+  return places.some(({ verifications }) =>
+    verifications.some((entry) => entry.id === id && entry.phase === phase),
+  );
+}
+
+/** Repeats what follows a change of phase, whose author died before it was done. */
+async function publishAgain(
+  world: World,
+  key: StageKey,
+  id: string,
+  run: AnalysisRunSnapshot | undefined,
+): Promise<boolean> {
+  const current = await world.ledger.readVerification(key, id);
+  if (current === undefined) return false;
+  await publishPhase(world, current.verification, run);
+  return true;
 }
 
 /** A run that the cluster no longer has, as an observation made at the time of the list. */
@@ -215,6 +254,7 @@ async function revisit(
   stage: StageSnapshot,
   record: StageRecord | undefined,
   openIds: ReadonlySet<string>,
+  sight: Sight,
 ): Promise<boolean> {
   let repaired = false;
   for (const { verifications } of stage.history) {
@@ -224,16 +264,21 @@ async function revisit(
         (entry.phase !== "" && entry.phase !== "Pending" && entry.phase !== "Running")
       )
         continue;
-      const current = await world.ledger.readVerification(key, entry.id);
-      if (current === undefined) continue;
-      await writeBack(world, current.verification);
-      repaired = true;
+      const run = [...sight.runs.values()].find((each) => each.identity?.id === entry.id);
+      repaired = (await publishAgain(world, key, entry.id, run)) || repaired;
     }
   }
   const isAtLatest =
     record?.latest?.collectionId === stage.current?.id &&
     record?.latest?.promotion === (stage.lastPromotion?.name ?? "");
-  if (isAtLatest && record?.waiting === undefined) return repaired;
+  if (record?.latest !== undefined && isAtLatest && record.waiting === undefined) {
+    const { id } = record.latest;
+    const isTold = stage.history.some(({ verifications }) => verifications.some((entry) => entry.id === id));
+    // What is open was looked at above.
+    if (isTold || openIds.has(id)) return repaired;
+    await republishLatest(world, key, record);
+    return true;
+  }
   return (await verifyStage(world, key, stage, { redelivered: false })).started !== undefined || repaired;
 }
 

@@ -6,11 +6,11 @@ import type { StageSnapshot } from "../domain/stage.ts";
 import { buildStart, decideStage, type StageDecision, type Start } from "../domain/start.ts";
 import type { StageRecord, Verification, WaitingRequest } from "../domain/verification.ts";
 import { abortReplaced } from "./abort-verification.ts";
-import { announceRefusal } from "./announce.ts";
 import { publishPhase, tellWorld } from "./record.ts";
 import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
 import { recordNeverStarted, recordSuperseded, startVerification } from "./start-verification.ts";
 import { recordUnseenPromotions } from "./unseen-promotions.ts";
+import { voidWaiting } from "./waiting-request.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
 /** What a look at a Stage came to. */
@@ -48,12 +48,15 @@ export function verifyStage(
       // What this very request started when it was first delivered.
       if (requestId !== undefined && record.latest?.requestId === requestId) return { started: latest };
     }
-    return carryOut(world, key, stage, record, decision, requestId);
+    return carryOut(world, { key, stage, record, redelivered, requestId }, decision);
   });
 }
 
-/** An earlier try may have died after the Stage's record was written and before what follows from it. */
-async function republishLatest(
+/**
+ * Repeats what follows once the Stage's record is written, for an earlier try that may have died in between. Returns the
+ * Stage's latest verification.
+ */
+export async function republishLatest(
   world: World,
   key: StageKey,
   record: StageRecord,
@@ -66,14 +69,15 @@ async function republishLatest(
   return current?.verification;
 }
 
-async function carryOut(
-  world: World,
-  key: StageKey,
-  stage: StageSnapshot,
-  record: StageRecord,
-  decision: StageDecision,
-  requestId: string | undefined,
-): Promise<StageVisit> {
+/** A Stage as it was seen, and what the ledger knew of it then. */
+interface Sight extends VisitOptions {
+  readonly key: StageKey;
+  readonly stage: StageSnapshot;
+  readonly record: StageRecord;
+}
+
+async function carryOut(world: World, sight: Sight, decision: StageDecision): Promise<StageVisit> {
+  const { key, stage, record, requestId } = sight;
   switch (decision.kind) {
     case "nothing":
       world.log.debug("nothing to verify", { ...key, reason: decision.reason });
@@ -85,12 +89,14 @@ async function carryOut(
       if (!decision.known) {
         await recordUnseenPromotions(world, key, stage, record);
         await abortReplaced(world, stage, record);
+        await voidWaiting(world, key, record.waiting, describeReplacement(decision.due.promotion));
         const since = decision.due.since ?? world.clock.now();
         const awaiting = { ...decision.due, since, reason: decision.reason };
         await world.ledger.writeStage({
           ...record,
           observed: newest(record.observed, stage.resourceVersion),
           awaiting,
+          waiting: undefined,
         });
       }
       return { reason: decision.reason };
@@ -101,7 +107,7 @@ async function carryOut(
       }
       await recordUnseenPromotions(world, key, stage, record);
       await abortReplaced(world, stage, record);
-      await voidWaiting(world, key, record.waiting, decision.start.promotion);
+      await voidWaiting(world, key, record.waiting, describeReplacement(decision.start.promotion));
       return { started: await startLatest(world, key, stage, record, decision.start, requestId) };
     }
     case "continue":
@@ -109,9 +115,11 @@ async function carryOut(
     case "give-up":
       return giveUp(world, key, stage, record, decision);
     case "late":
-      return startLate(world, key, stage, record, decision.start);
+      return startLate(world, sight, decision.start);
   }
 }
+
+const describeReplacement = (promotion: string): string => `Promotion ${promotion} brought other Freight`;
 
 /** Starts what becomes the Stage's latest verification. The Stage's record is written last: it is what commits. */
 export async function startLatest(
@@ -181,25 +189,6 @@ async function settleStarted(
   );
 }
 
-/** A request that waited for a verification which another Promotion has made history asks for nothing any more. */
-async function voidWaiting(
-  world: World,
-  key: StageKey,
-  waiting: WaitingRequest | undefined,
-  promotion: string,
-): Promise<void> {
-  if (waiting === undefined) return;
-  const known = await world.ledger.readRequest(key, waiting.requestId);
-  if (known === undefined) return;
-  const refused = settleRequest(known, {
-    outcome: "refused",
-    message: `Promotion ${promotion} brought other Freight before verification ${waiting.after} could be repeated`,
-  });
-  await world.ledger.writeRequest(refused);
-  world.meter.count("RequestsRefused");
-  await announceRefusal(world, refused, undefined);
-}
-
 async function continueWaiting(
   world: World,
   key: StageKey,
@@ -222,12 +211,12 @@ async function continueWaiting(
  */
 async function startLate(
   world: World,
-  key: StageKey,
-  stage: StageSnapshot,
-  record: StageRecord,
+  { key, stage, record, redelivered }: Sight,
   start: Start,
 ): Promise<StageVisit> {
-  if ((await world.ledger.readVerification(key, start.id)) !== undefined) {
+  const known = await world.ledger.readVerification(key, start.id);
+  if (known !== undefined) {
+    if (redelivered) await publishPhase(world, known.verification, undefined);
     return { reason: "the Freight of this Promotion has its verification" };
   }
   const name = deriveAnalysisRunName(key.stage, start.id, start.collection.id);
@@ -242,7 +231,9 @@ async function startLate(
     );
     return { reason: "another Promotion replaced this Freight before its verification could start" };
   }
-  return { started: await startVerification(world, key, stage, start) };
+  const started = await startVerification(world, key, stage, start);
+  await tellWorld(world, started);
+  return { started };
 }
 
 /** Goes on with what waited for a verification that has just ended. */

@@ -8,6 +8,8 @@ import { startDynamoDbLocal } from "./dynamodb-local/server.ts";
 export interface RunningEngine {
   readonly client: DynamoDBClient;
   readonly table: string;
+  /** A client that tries again by itself, as those in production do. */
+  readonly retrying: DynamoDBClient;
   /** A client of an address at which nothing answers. */
   readonly unreachable: DynamoDBClient;
   stop(): Promise<void>;
@@ -26,21 +28,24 @@ const TABLE = "tallyman-test";
 
 async function prepare(endpoint: string, stop: () => Promise<void>): Promise<RunningEngine> {
   const client = createClient(endpoint);
+  const retrying = createClient(endpoint, 3);
   await createLedgerTable(client, TABLE);
   return {
     client,
     table: TABLE,
+    retrying,
     unreachable: createClient("http://127.0.0.1:1"),
     async stop() {
       client.destroy();
+      retrying.destroy();
       await stop();
     },
   };
 }
 
-function createClient(endpoint: string): DynamoDBClient {
+function createClient(endpoint: string, maxAttempts = 1): DynamoDBClient {
   const credentials = { accessKeyId: "local", secretAccessKey: "local" };
-  return new DynamoDBClient({ endpoint, region: "local", credentials, maxAttempts: 1 });
+  return new DynamoDBClient({ endpoint, region: "local", credentials, maxAttempts });
 }
 
 /** dynalite, the embedded one, and Amazon's own DynamoDB Local. */

@@ -99,9 +99,9 @@ describe.each(DYNAMODB_ENGINES)("what a message costs on $name", (dynamo) => {
         "getTemplate",
         "getFreight",
         "createAnalysisRun",
+        "createEvent",
         "getStage",
         "patchStatus",
-        "createEvent",
       ],
     });
   });
@@ -135,7 +135,7 @@ describe.each(DYNAMODB_ENGINES)("what a message costs on $name", (dynamo) => {
       writes: 2,
       reads: 1,
       others: [],
-      kubernetes: ["getStage", "patchStatus", "createEvent"],
+      kubernetes: ["createEvent", "getStage", "patchStatus"],
     });
   });
 

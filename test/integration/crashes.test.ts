@@ -1,139 +1,392 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildMessage } from "../../shared/messages/codec.ts";
-import type { MessageKind } from "../../shared/messages/schema.ts";
-import { handleAbort, handleReverify, handleVerify } from "../../shared/operations/message.ts";
-import { type CrashPlan, createCrashPoints } from "../engines/crash-points.ts";
+import { handleVerify } from "../../shared/operations/message.ts";
+import { createCrashPoints } from "../engines/crash-points.ts";
 import type { RunningEngine } from "../engines/dynamodb-engines.ts";
-import { type BenchTop, startBenchTop, startEngine } from "../harness/bench-top.ts";
+import { type BenchTop, startEngine } from "../harness/bench-top.ts";
+import {
+  type Outcome,
+  type Story,
+  type StoryBench,
+  strikeEverywhere,
+  tellUndisturbed,
+} from "../harness/crash-story.ts";
 import { PROJECT } from "../harness/workbench.ts";
 
 const A = "a".repeat(40);
+const B = "b".repeat(40);
+const GLASS = "Warehouse/glass";
 
 let engine: RunningEngine;
-let counter = 0;
 beforeAll(async () => {
   engine = await startEngine();
 });
 afterAll(() => engine.stop());
 
-/** What must be the same whether or not a handler died: everything but ids that hang on the cluster's uids. */
-async function describeOutcome(bench: BenchTop) {
-  const verifications = await bench.verifications("dev");
-  const runs = await bench.kargo.listRuns("dev");
-  const stage = await bench.kargo.getStage("dev");
-  const history = await bench.ledger.listHistory(bench.key("dev"));
-  const details = await Promise.all(verifications.map((v) => bench.ledger.describeVerification(v.key, v.id)));
-  return {
-    verifications: verifications.map((v) => [v.cause.kind, v.phase, v.reason, v.actor, v.run?.phase]),
-    transitions: details.map((each) => each?.transitions.map((t) => t.phase)),
-    // Names are derived from uids, so their order says nothing.
-    runs: runs.map((run) => `${run.status?.phase} terminate=${run.spec.terminate ?? false}`).sort(),
-    shown: stage.status?.freightHistory?.map((item) => item.verificationHistory?.map((each) => each.phase)),
-    verifiedIn: Object.hasOwn((await bench.kargo.getFreight(A)).status ?? {}, "verifiedIn"),
-    requests: history.items.flatMap((e) =>
-      e.kind === "request" ? [[e.request.requestId, e.request.outcome]] : [],
-    ),
-    latest: (await bench.ledger.readStage(bench.key("dev"))).latest !== undefined,
-    deadLetters: bench.queue.deadLetters.length,
-  };
+const prepare = async (bench: BenchTop) => {
+  await bench.kargo.createFreight(A);
+  await bench.kargo.createFreight(B);
+  await bench.kargo.createStage("dev");
+};
+const promote = (name: string, health?: string | null) => (bench: StoryBench) =>
+  bench.kargo.promote("dev", [{ name }], health === undefined ? {} : { health });
+const setRun = (status: Record<string, unknown>) => async (bench: StoryBench) =>
+  bench.kargo.setRun(await bench.lastRun(), status);
+
+/** The verify message that the forwarder sent of a Promotion's Freight last, as it comes again from a queue much later. */
+async function sendLate(bench: StoryBench, promotion: string): Promise<void> {
+  const { message } = lateMessage(bench, promotion);
+  const { cluster } = bench.key("dev");
+  bench.queue.sendText("verify", JSON.stringify(message), `${cluster}/${PROJECT}/dev`);
 }
 
-/**
- * Tells a story in which each step's messages are handled by something that may die at the planned call of the
- * planned step, and comes back by redelivery alone.
- */
-async function tell(step: number, plan: CrashPlan | undefined) {
-  const bench = await startBenchTop(engine, `wreck-${++counter}`);
-  const points = createCrashPoints();
-  const cluster = points.guard(bench.world.findCluster(bench.key("dev").cluster), "cluster");
-  const world = { ...bench.world, ledger: points.guard(bench.ledger, "ledger"), findCluster: () => cluster };
-  const key = bench.key("dev");
-  bench.wrap("verify", () => (message, delivery) => handleVerify(world, key, message, delivery));
-  bench.wrap("reverify", () => (message, delivery) => handleReverify(world, key, message, delivery));
-  bench.wrap("abort", () => (message, delivery) => handleAbort(world, key, message, delivery));
-
-  const send = (kind: MessageKind, id: string, verificationId?: string) =>
-    bench.queue.send(kind, [
-      buildMessage(
-        kind,
-        { id, source: "test", time: new Date(bench.clock.now()) },
-        {
-          project: PROJECT,
-          stage: "dev",
-          actor: "ada",
-          ...(verificationId === undefined ? {} : { verificationId }),
-        },
-      ),
-    ]);
-  const lastRun = async (): Promise<string> => {
-    const last = (await bench.verifications("dev")).at(-1)?.run?.name;
-    if (last === undefined) throw new Error("no run");
-    return last;
-  };
-  const steps: (() => Promise<unknown>)[] = [
-    () => bench.kargo.promote("dev", [{ name: A }]),
-    async () => bench.kargo.setRun(await lastRun(), { phase: "Running" }),
-    () => send("reverify", "waits"),
-    async () => bench.kargo.setRun(await lastRun(), { phase: "Successful" }),
-    async () => bench.kargo.setRun(await lastRun(), { phase: "Running" }),
-    () => send("abort", "stops"),
-    async () => bench.kargo.setRun(await lastRun(), { phase: "Successful", message: "Run Terminated" }),
-    () => send("reverify", "again"),
-    async () => bench.kargo.setRun(await lastRun(), { phase: "Failed", message: "no" }),
-  ];
-  try {
-    await bench.kargo.createTemplate("smoke");
-    await bench.kargo.createFreight(A);
-    await bench.kargo.createStage("dev");
-    let calls: readonly string[] = [];
-    for (const [index, act] of steps.entries()) {
-      bench.clock.advance(1_000);
-      await act();
-      await bench.settle();
-      points.arm(index === step ? plan : undefined);
-      // The first delivery may die; whoever takes over is another process, with nothing armed.
-      await bench.drain(0);
-      const struck = points.struck();
-      if (index === step) calls = [...points.calls];
-      points.arm(undefined);
-      await bench.quiesce();
-      if (index === step && plan !== undefined && !struck) return { outcome: undefined, calls };
-    }
-    return { outcome: await describeOutcome(bench), calls };
-  } finally {
-    await bench.stop();
-  }
+function lateMessage(bench: StoryBench, promotion: string) {
+  const sent = bench.queue.accepted.findLast(
+    ({ message: { data } }) =>
+      data.observed?.kind === "Stage" &&
+      data.observed.lastPromotion?.name === promotion &&
+      data.observed.currentPromotion === undefined &&
+      data.observed.health === "Healthy",
+  );
+  if (sent === undefined) throw new Error(`no message of ${promotion}`);
+  return sent;
 }
 
-const STEPS = [
-  "the start of a verification",
-  "the run's first sign of life",
-  "a reverify that has to wait",
-  "the end that the reverify waited for",
-  "the successor's first sign of life",
-  "an abort",
-  "the terminated run's own end",
-  "a reverify of what was aborted",
-  "a failure",
-];
+interface Telling extends Story {
+  readonly leaves: (outcome: Outcome) => void;
+}
 
-describe("a handler that dies", () => {
-  it.each(STEPS.map((name, index) => [name, index] as const))(
-    "before or after any call during %s leaves what an undisturbed one leaves",
-    async (_name, step) => {
-      const undisturbed = await tell(step, undefined);
-      expect(undisturbed.outcome?.verifications).toEqual([
+const phases = (outcome: Outcome) => outcome.verifications.map(([, phase, reason]) => [phase, reason]);
+
+let first = "";
+let second = "";
+async function promoteBoth(bench: StoryBench): Promise<void> {
+  first = await promote(A)(bench);
+  await bench.settle();
+  second = await promote(B)(bench);
+}
+const STORIES: Telling[] = [
+  {
+    title: "a verification, a reverify that waits, an abort, and a reverify of what was aborted",
+    prepare,
+    steps: [
+      { name: "the start of a verification", act: promote(A) },
+      { name: "the run's first sign of life", act: setRun({ phase: "Running" }) },
+      { name: "a reverify that has to wait", act: (bench) => bench.send("reverify", "waits") },
+      { name: "the end that the reverify waited for", act: setRun({ phase: "Successful" }) },
+      { name: "the successor's first sign of life", act: setRun({ phase: "Running" }) },
+      { name: "an abort", act: (bench) => bench.send("abort", "stops") },
+      {
+        name: "the terminated run's own end",
+        act: setRun({ phase: "Successful", message: "Run Terminated" }),
+      },
+      { name: "a reverify of what was aborted", act: (bench) => bench.send("reverify", "again") },
+      { name: "a failure", act: setRun({ phase: "Failed", message: "no" }) },
+    ],
+    leaves: (outcome) => {
+      expect(outcome.verifications).toEqual([
         ["promotion", "Successful", undefined, undefined, "Successful"],
         ["request", "Aborted", "AbortRequested", "ada", "Successful"],
         ["request", "Failed", undefined, "ada", "Failed"],
       ]);
-      expect(undisturbed.outcome?.runs).toHaveLength(3);
-      for (let call = 1; call <= undisturbed.calls.length; call++) {
-        for (const when of ["before", "after"] as const) {
-          const { outcome } = await tell(step, { call, when });
-          expect(outcome, `died ${when} ${undisturbed.calls[call - 1]}`).toEqual(undisturbed.outcome);
-        }
+      expect(outcome.runs).toHaveLength(3);
+      expect(outcome.marked).toEqual({ a: true });
+    },
+  },
+  {
+    title: "a verify request of somebody",
+    prepare,
+    steps: [
+      { act: promote(A), by: "nobody" },
+      {
+        name: "the start that a verify request brings about",
+        act: (bench) => bench.send("verify", "please"),
+      },
+      { act: setRun({ phase: "Successful" }) },
+      { name: "a verify request where nothing is due", act: (bench) => bench.send("verify", "once-more") },
+      { act: setRun({ phase: "Failed" }) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome).map(([phase]) => phase)).toEqual(["Successful", "Failed"]);
+      expect(outcome.requests).toEqual(["once-more started", "please started"]);
+    },
+  },
+  {
+    title: "an abort of a verification for whose end a reverify waits",
+    prepare,
+    steps: [
+      { act: promote(A) },
+      { act: setRun({ phase: "Running" }) },
+      { act: (bench) => bench.send("reverify", "waits") },
+      { name: "an abort that something waits for", act: (bench) => bench.send("abort", "stops") },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome).map(([phase]) => phase)).toEqual(["Aborted", "Pending"]);
+      expect(outcome.requests).toEqual(["stops aborted", "waits started"]);
+    },
+  },
+  {
+    title: "Freight that is replaced before it was healthy",
+    prepare,
+    steps: [
+      { name: "Freight that has to wait", act: promote(A, null) },
+      { name: "Freight that replaces what waited", act: promote(B) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([
+        ["Aborted", "Superseded"],
+        ["Pending", undefined],
+      ]);
+      expect(outcome.shown).toEqual([["Pending"], ["Aborted"]]);
+    },
+  },
+  {
+    title: "Freight that is replaced while its verification runs, where the policy is to abort",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      await bench.kargo.createFreight(B);
+      await bench.kargo.createStage("dev", { annotations: { "tallyman.dev/on-supersede": "abort" } });
+    },
+    steps: [
+      { act: promote(A) },
+      { name: "the replacement of Freight that is being verified", act: promote(B) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([
+        ["Aborted", "Superseded"],
+        ["Pending", undefined],
+      ]);
+    },
+  },
+  {
+    title: "a sight of replaced Freight that comes late",
+    prepare,
+    steps: [
+      { act: promoteBoth, by: "nobody" },
+      { act: (bench) => sendLate(bench, second) },
+      { name: "a late sight of Freight that was replaced", act: (bench) => sendLate(bench, first) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome).sort()).toEqual([
+        ["Aborted", "Superseded"],
+        ["Pending", undefined],
+      ]);
+      expect(outcome.runs).toHaveLength(1);
+    },
+  },
+  {
+    title: "a late sight of replaced Freight whose first handler had died behind its AnalysisRun",
+    prepare,
+    steps: [
+      { act: promoteBoth, by: "nobody" },
+      {
+        act: async (bench) => {
+          const points = createCrashPoints();
+          const key = bench.key("dev");
+          const cluster = points.guard(bench.world.findCluster(key.cluster), "cluster");
+          const world = { ...bench.world, findCluster: () => cluster };
+          const { message } = lateMessage(bench, first);
+          points.arm({ call: 3, when: "after" });
+          await handleVerify(world, key, message, { redelivered: false }).catch(() => undefined);
+          expect(points.calls.at(-1)).toBe("cluster.createAnalysisRun");
+          await sendLate(bench, second);
+        },
+      },
+      { name: "the adoption of a run whose Freight was replaced", act: (bench) => sendLate(bench, first) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([
+        ["Pending", undefined],
+        ["Pending", undefined],
+      ]);
+      expect(outcome.runs).toHaveLength(2);
+    },
+  },
+  {
+    title: "Freight of several origins",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      await bench.kargo.createFreight(B, GLASS);
+      await bench.kargo.createStage("dev", { origins: ["Warehouse/lamps", GLASS] });
+    },
+    steps: [
+      {
+        name: "the start of a verification of two Freight",
+        act: (bench) => bench.kargo.promote("dev", [{ name: A }, { name: B, origin: GLASS }]),
+      },
+      { name: "the success of two Freight", act: setRun({ phase: "Successful" }) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([["Successful", undefined]]);
+      expect(outcome.marked).toEqual({ a: true, b: true });
+      expect(outcome.events).toHaveLength(4);
+    },
+  },
+  ...["nowhere", "needy"].map(
+    (template): Telling => ({
+      title: `a verification that cannot be built (template ${template})`,
+      prepare: async (bench) => {
+        await bench.kargo.createFreight(A);
+        await bench.kargo.createTemplate("needy", {
+          args: [{ name: "service" }],
+          metrics: [{ name: "probe", provider: { web: { url: "http://127.0.0.1:1" } } }],
+        });
+        await bench.kargo.createStage("dev", { verification: { analysisTemplates: [{ name: template }] } });
+      },
+      steps: [
+        { name: "a start that ends in Error", act: promote(A) },
+        { name: "a reverify of an Error", act: (bench) => bench.send("reverify", "again") },
+      ],
+      leaves: (outcome) => {
+        expect(phases(outcome)).toEqual([
+          ["Error", "CannotBuild"],
+          ["Error", "CannotBuild"],
+        ]);
+        expect(outcome.runs).toEqual([]);
+      },
+    }),
+  ),
+  {
+    title: "an AnalysisRun that the API server refuses as invalid",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      const analysisRunMetadata = { labels: { "no label!": "x" } };
+      await bench.kargo.createStage("dev", {
+        verification: { analysisTemplates: [{ name: "smoke" }], analysisRunMetadata },
+      });
+    },
+    steps: [{ name: "a start that the API server refuses for good", act: promote(A) }],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([["Error", "CannotBuild"]]);
+    },
+  },
+  {
+    title: "a Stage that is deleted and made again under its name",
+    prepare,
+    steps: [
+      { act: promote(A) },
+      { act: (bench) => bench.send("reverify", "waits") },
+      {
+        name: "the sweep after a Stage was deleted and made again",
+        act: async (bench) => {
+          await bench.kargo.deleteStage("dev");
+          await bench.kargo.createStage("dev");
+        },
+        by: "sweeper",
+        mayLoseEvents: true,
+      },
+      { name: "the first verification of a Stage that was made again", act: promote(A) },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([
+        ["Error", "StageDeleted"],
+        ["Pending", undefined],
+      ]);
+      expect(outcome.requests).toEqual(["waits refused"]);
+    },
+  },
+  {
+    title: "a Stage that is made again before the sweeper saw it gone",
+    prepare,
+    steps: [
+      { act: promote(A) },
+      { act: (bench) => bench.send("reverify", "waits") },
+      {
+        name: "new Freight in a Stage that was made again",
+        act: async (bench) => {
+          await bench.kargo.deleteStage("dev");
+          await bench.kargo.createStage("dev");
+          await promote(B)(bench);
+        },
+      },
+      { act: async () => {}, by: "sweeper" },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome).map(([phase]) => phase)).toEqual(["Error", "Pending"]);
+      expect(outcome.requests).toEqual(["waits refused"]);
+    },
+  },
+  {
+    title: "a reverify that waits until other Freight makes it void",
+    prepare,
+    steps: [
+      { act: promote(A) },
+      { act: (bench) => bench.send("reverify", "waits") },
+      { name: "new Freight that makes a waiting reverify void", act: promote(B) },
+      { name: "the end of what the void reverify had waited for", act: setRun({ phase: "Successful" }) },
+    ],
+    leaves: (outcome) => {
+      expect(outcome.requests).toEqual(["waits refused"]);
+      expect(outcome.verifications).toHaveLength(2);
+      expect(outcome.waits).toEqual([false, undefined]);
+    },
+  },
+  {
+    title: "a reverify that waits in a Stage whose next Freight never becomes healthy",
+    prepare,
+    steps: [
+      { act: promote(A) },
+      { act: setRun({ phase: "Failed" }) },
+      { act: (bench) => bench.kargo.setHealth("dev", "Unhealthy") },
+      { act: (bench) => bench.send("reverify", "waits") },
+      { name: "Freight that never becomes healthy, with a reverify waiting", act: promote(B, null) },
+      { name: "a sweep over a Stage that never becomes healthy", act: async () => {}, by: "sweeper" },
+    ],
+    leaves: (outcome) => {
+      expect(outcome.requests).toEqual(["waits refused"]);
+      expect(outcome.waits).toEqual([true, undefined]);
+      expect(phases(outcome)).toEqual([["Failed", undefined]]);
+    },
+  },
+  {
+    title: "a sweep that finds everything undone",
+    prepare,
+    steps: [
+      { name: "the sweep that starts what is due", act: promote(A), by: "sweeper" },
+      { act: (bench) => bench.send("reverify", "waits") },
+      {
+        name: "the sweep that closes what a reverify waits for",
+        act: setRun({ phase: "Failed", message: "no" }),
+        by: "sweeper",
+      },
+      {
+        name: "the sweep that finds a run deleted",
+        act: async (bench) => bench.kargo.deleteRun(await bench.lastRun()),
+        by: "sweeper",
+      },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome)).toEqual([
+        ["Failed", undefined],
+        ["Error", "AnalysisRunDeleted"],
+      ]);
+      expect(outcome.requests).toEqual(["waits started"]);
+      expect(outcome.open).toBe(0);
+    },
+  },
+];
+
+describe("undisturbed", () => {
+  it.each(STORIES)("$title leaves what it should", async (story) => {
+    const outcome = await tellUndisturbed(engine, story);
+    story.leaves(outcome);
+    expect(outcome.deadLetters).toEqual([]);
+  });
+});
+
+describe("a handler or sweeper that dies, or is left without an answer, at any call", () => {
+  const strikes = STORIES.flatMap((story) =>
+    story.steps.flatMap((step, index) => (step.name === undefined ? [] : [{ ...step, story, index }])),
+  );
+  it.each(strikes)(
+    "during $name leaves what an undisturbed one leaves",
+    async ({ story, index, mayLoseEvents }) => {
+      let blows = 0;
+      for await (const { blow, outcome, undisturbed } of strikeEverywhere(engine, story, index)) {
+        const expected = mayLoseEvents ? { ...undisturbed, events: expect.any(Array) } : undisturbed;
+        expect(outcome, blow).toEqual(expected);
+        blows++;
       }
+      expect(blows).toBeGreaterThan(3);
     },
     120_000,
   );

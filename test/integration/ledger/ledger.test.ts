@@ -5,6 +5,7 @@ import { applyObservation } from "../../../shared/domain/observation.ts";
 import { createCheckpointStore } from "../../../shared/ledger/checkpoint.ts";
 import { encodeVerification, HEAD_LIMIT, sizeOf } from "../../../shared/ledger/items.ts";
 import { createLedger, type Ledger } from "../../../shared/ledger/ledger.ts";
+import { loseAnswers } from "../../engines/answer-loss.ts";
 import { type CallCounter, countCalls } from "../../engines/call-counter.ts";
 import { DYNAMODB_ENGINES, type RunningEngine } from "../../engines/dynamodb-engines.ts";
 import { makeKey, makeRun, makeVerification } from "./fixtures.ts";
@@ -308,6 +309,28 @@ describe.each(DYNAMODB_ENGINES)("the ledger on $name", (engine) => {
     expect(await store.hold("lease", { owner: "two", now: 150, until: 300 }, { stages: "1" })).toBe(false);
     expect(await store.read("lease")).toEqual({ resourceVersions: { stages: "5" }, heartbeatAt: 100 });
     expect(await store.hold("lease", { owner: "two", now: 201, until: 300 }, { stages: "6" })).toBe(true);
+  });
+
+  it("counts a write whose answer was lost, and that the SDK therefore repeated, as done once", async () => {
+    const loss = loseAnswers(running.retrying);
+    const retrying = createLedger(running.retrying, running.table);
+    const verification = makeVerification(makeKey("echo"), "echo.01");
+    loss.loseNext();
+    expect(await retrying.createVerification(verification)).toBe(true);
+    loss.loseNext();
+    const next = { ...verification, phase: "Running", startedAt: NOW } as const;
+    expect(await retrying.updateVerification(next, 1)).toMatchObject({ revision: 2 });
+    const stage = await retrying.readStage(makeKey("echo"));
+    loss.loseNext();
+    const written = await retrying.writeStage({ ...stage, uid: "uid-echo" });
+    expect(written.revision).toBe(1);
+    // Somebody else's write is still a conflict, repeated or not.
+    await ledger.writeStage({ ...written, observed: "7" });
+    loss.loseNext();
+    await expect(retrying.writeStage({ ...written, observed: "9" })).rejects.toSatisfy((error) =>
+      isFault(error, "Conflict"),
+    );
+    expect(await retrying.createVerification(verification)).toBe(false);
   });
 
   it("reports an engine that does not answer as transient", async () => {
