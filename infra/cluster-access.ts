@@ -6,7 +6,7 @@ import type { ClusterConfiguration } from "./configuration.ts";
 import type { Lambda } from "./lambda.ts";
 
 /** The Kubernetes group that the access entries put the functions in; `deploy/rbac` gives it its rights. */
-const KUBERNETES_GROUP = "tallyman";
+const KUBERNETES_GROUP = { managed: "tallyman", companion: "tallyman-companion" } as const;
 
 export interface ClusterAccessProps {
   readonly cluster: ClusterConfiguration;
@@ -26,7 +26,7 @@ export class ClusterAccess extends Construct {
         new CfnAccessEntry(this, name, {
           clusterName: eks.cluster,
           principalArn: role.roleArn,
-          kubernetesGroups: [KUBERNETES_GROUP],
+          kubernetesGroups: [KUBERNETES_GROUP[cluster.mode ?? "managed"]],
         });
       }
     }

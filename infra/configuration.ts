@@ -65,6 +65,8 @@ const clusterSchema = z
     tokenSecret: secretId("token").optional(),
     /** The secret whose text is a kubeconfig as JSON. */
     kubeconfigSecret: secretId("kubeconfig").optional(),
+    /** Whether Tallyman is the verifier (`managed`), or another one is (`companion`); a Stage may say otherwise. */
+    mode: z.enum(["managed", "companion"], "must be managed or companion").optional(),
     /** How long a verification may take; a Stage may say otherwise. Default: for ever. */
     deadline: duration.optional(),
     /** How long Freight may wait for its verification to start; a Stage may say otherwise. Default: for ever. */

@@ -68,6 +68,8 @@ export function formatCause(cause: Cause, whole = false): string {
       return `reverify ${shorten(cause.of)}`;
     case "request":
       return `request ${shorten(cause.requestId)}`;
+    case "observed":
+      return cause.of === undefined ? "seen" : `asked ${shorten(cause.of)}`;
   }
 }
 

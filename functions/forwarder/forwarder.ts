@@ -120,7 +120,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
         const run = runTraces.take(event.current);
         const previous = event.type === "changed" ? event.previous : undefined;
         if (run !== undefined) {
-          outgoing.push(planRunMessage(origin, run, previous, listing[RUNS], (id) => open.has(id)));
+          outgoing.push(
+            planRunMessage(origin, run, previous, listing[RUNS], (id) => open.has(id), options.policy),
+          );
         }
       }
     }

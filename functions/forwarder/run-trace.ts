@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readAnalysisRun } from "../../shared/cluster/analysis-run-reader.ts";
 import type { AnalysisRunSnapshot, RunIdentity } from "../../shared/domain/analysis-run.ts";
 import { isTerminal, readRunPhase } from "../../shared/domain/phase.ts";
+import type { ClusterPolicy } from "../../shared/domain/policy.ts";
 import { buildMessage, observeRun } from "../../shared/messages/codec.ts";
 import type { Origin, Outgoing } from "./outgoing.ts";
 import { createTraces, type Traces } from "./traces.ts";
@@ -51,12 +52,25 @@ export function planRunMessage(
   previous: RunTrace | undefined,
   initial: boolean,
   isOpen: (verificationId: string) => boolean,
+  policy: ClusterPolicy,
 ): Outgoing | undefined {
-  if (run.identity === undefined) return undefined;
+  if (run.identity === undefined) return planForeignRun(origin, run, previous, initial, policy);
   // Its controller has not touched it: that is how it was made, and the ledger has it so.
   if (run.phase === "") return undefined;
   if (initial && isOver(run.phase) && !isOpen(run.identity.id)) return undefined;
   return toMessage(origin, run, previous === undefined || previous.phase !== run.phase);
+}
+
+/** Another verifier's run counts where that one verifies; only its phase is followed, as that verifier does. */
+function planForeignRun(
+  origin: Origin,
+  run: AnalysisRunSnapshot,
+  previous: RunTrace | undefined,
+  initial: boolean,
+  { mode }: ClusterPolicy,
+): Outgoing | undefined {
+  if (mode !== "companion" || initial || run.phase === "" || previous?.phase === run.phase) return undefined;
+  return toMessage(origin, run, true);
 }
 
 /** The message that the deletion of a run asks for; none when its end was seen, since that was sent. */

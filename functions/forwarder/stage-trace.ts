@@ -1,6 +1,7 @@
 import { readStage } from "../../shared/cluster/stage-reader.ts";
+import { digestHistory } from "../../shared/domain/foreign.ts";
 import { deriveAnnotationRequestId } from "../../shared/domain/identity.ts";
-import { type ClusterPolicy, findOtherShard } from "../../shared/domain/policy.ts";
+import { type ClusterPolicy, findMode, findOtherShard } from "../../shared/domain/policy.ts";
 import type { AnnotationRequest, StageSnapshot } from "../../shared/domain/stage.ts";
 import { findClosedGate, findExclusion } from "../../shared/domain/start.ts";
 import { buildMessage, observeStage } from "../../shared/messages/codec.ts";
@@ -24,6 +25,8 @@ export interface StageTrace {
   readonly verified: boolean;
   readonly reverify: string;
   readonly abort: string;
+  /** Of the verifications that its status shows, where another verifier enters them; `""` where Tallyman does. */
+  readonly shown: string;
 }
 
 /** Traces of Stages, from objects as the API server sends them. */
@@ -45,6 +48,7 @@ function traceStage(stage: StageSnapshot, policy: ClusterPolicy): StageTrace {
     verified: (stage.history[0]?.verifications.length ?? 0) > 0,
     reverify: stage.reverify?.id ?? "",
     abort: stage.abort?.id ?? "",
+    shown: findMode(stage, policy) === "companion" ? digestHistory(stage.history) : "",
   };
 }
 
@@ -61,6 +65,7 @@ export function planStageMessages(
   policy: ClusterPolicy,
 ): Outgoing[] {
   if (findOtherShard(stage, policy) !== undefined) return [];
+  if (current.shown !== "") return planRecording(origin, stage, previous, current, initial);
   const outgoing: Outgoing[] = [];
   // An abort first: it must not wait for what a new verification costs.
   if (stage.abort !== undefined && stage.abort.id !== previous?.abort) {
@@ -78,6 +83,27 @@ export function planStageMessages(
     });
   }
   return outgoing;
+}
+
+/**
+ * The message for a Stage of another verifier: record what it shows. Its annotations are for that verifier; what the
+ * first list shows is recorded by the sweeper, which knows what is recorded already.
+ */
+function planRecording(
+  origin: Origin,
+  stage: StageSnapshot,
+  previous: StageTrace | undefined,
+  current: StageTrace,
+  initial: boolean,
+): Outgoing[] {
+  if (initial || previous?.shown === current.shown) return [];
+  return [
+    {
+      kind: "verify",
+      coalesce: `shown/${stage.project}/${stage.name}`,
+      message: build(origin, "verify", `${stage.uid}:${stage.resourceVersion}`, stage, {}),
+    },
+  ];
 }
 
 function asksForVerification(

@@ -11,6 +11,8 @@ export const ABORT_ANNOTATION = "kargo.akuity.io/abort";
 export const MISSING_FREIGHT_ANNOTATION = "tallyman.dev/missing-freight";
 /** On a Stage: `follow` (default) or `abort` a verification whose Freight is replaced while it runs. */
 export const ON_SUPERSEDE_ANNOTATION = "tallyman.dev/on-supersede";
+/** On a Stage: `managed` or `companion`, where it differs from its cluster. */
+export const MODE_ANNOTATION = "tallyman.dev/mode";
 /** On a Stage: how long a verification may take, for example `30m`. */
 export const DEADLINE_ANNOTATION = "tallyman.dev/deadline";
 /** On a Stage: how long Freight may wait for its verification to start. */

@@ -1,6 +1,6 @@
 import type { RunIdentity } from "../domain/analysis-run.ts";
 import type { FreightReference } from "../domain/freight.ts";
-import { type Cause, deriveAnalysisRunName, deriveVerificationId } from "../domain/identity.ts";
+import { deriveAnalysisRunName, deriveVerificationId, type OwnCause } from "../domain/identity.ts";
 import { VERIFICATION_ANNOTATION } from "./annotations.ts";
 import { isPlainObject, readPath, readText } from "./plain-object.ts";
 
@@ -78,7 +78,7 @@ function readIdentityFields(value: unknown): RunIdentity | undefined {
   };
 }
 
-function readCause(value: unknown): Cause | undefined {
+function readCause(value: unknown): OwnCause | undefined {
   switch (readPath(value, "kind")) {
     case "promotion": {
       const promotion = readPath(value, "promotion");

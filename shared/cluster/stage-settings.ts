@@ -3,6 +3,7 @@ import type { StageSnapshot } from "../domain/stage.ts";
 import {
   DEADLINE_ANNOTATION,
   MISSING_FREIGHT_ANNOTATION,
+  MODE_ANNOTATION,
   ON_SUPERSEDE_ANNOTATION,
   START_DEADLINE_ANNOTATION,
 } from "./annotations.ts";
@@ -10,7 +11,7 @@ import { cutHead, readPath } from "./plain-object.ts";
 
 type Settings = Pick<
   StageSnapshot,
-  "missingFreight" | "onSupersede" | "deadline" | "startDeadline" | "warnings"
+  "missingFreight" | "onSupersede" | "mode" | "deadline" | "startDeadline" | "warnings"
 >;
 
 /** Characters of a value that a warning repeats. */
@@ -44,11 +45,13 @@ export function readStageSettings(object: unknown): Settings {
     "write hold or verify-partial",
   );
   const onSupersede = read(ON_SUPERSEDE_ANNOTATION, oneOf("follow", "abort"), "write follow or abort");
+  const mode = read(MODE_ANNOTATION, oneOf("managed", "companion"), "write managed or companion");
   const deadline = read(DEADLINE_ANNOTATION, parseDuration, help);
   const startDeadline = read(START_DEADLINE_ANNOTATION, parseDuration, help);
   return {
     missingFreight: missingFreight ?? "verify-partial",
     ...(onSupersede === "abort" ? { onSupersede } : {}),
+    ...(mode === undefined ? {} : { mode }),
     ...(deadline === undefined ? {} : { deadline }),
     ...(startDeadline === undefined ? {} : { startDeadline }),
     ...(warnings.length === 0 ? {} : { warnings }),

@@ -153,6 +153,21 @@ export function mergeVerifiedIn(
   };
 }
 
+/** The JSON patch that sets an annotation of the object as it was read; it conflicts with whatever came in between. */
+export function setAnnotationPatch(object: unknown, key: string, value: string): readonly PlainObject[] {
+  const annotations = readPath(object, "metadata", "annotations");
+  // With the version, so that what is there unseen is not overwritten.
+  const version = {
+    op: "test",
+    path: "/metadata/resourceVersion",
+    value: readPath(object, "metadata", "resourceVersion"),
+  };
+  if (!isPlainObject(annotations))
+    return [version, { op: "add", path: "/metadata/annotations", value: { [key]: value } }];
+  const path = `/metadata/annotations/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  return [version, { op: "add", path, value }];
+}
+
 /**
  * The JSON patch that removes an annotation if it still has the value that was handled; a request that replaced it in
  * the meantime stays.

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import type { StageKey } from "../domain/identity.ts";
 import type { Phase } from "../domain/phase.ts";
 import type { RequestRecord, Verification } from "../domain/verification.ts";
-import { AUTHORIZED_STAGE_ANNOTATION } from "./annotations.ts";
+import { AUTHORIZED_STAGE_ANNOTATION, MODE_ANNOTATION } from "./annotations.ts";
 import type { ApplicationSnapshot } from "./application-reader.ts";
 import type { KubernetesObject } from "./cluster.ts";
 
@@ -92,6 +93,22 @@ function describe(v: Verification): string {
   if (v.phase === "Pending") return "Freight verification started";
   if (v.phase === "Successful") return "Freight verification succeeded";
   return v.message === "" ? `Freight verification ended ${v.phase}` : v.message;
+}
+
+/** The Event on a Stage of ours on which another verifier acts. */
+export function buildSecondVerifierEvent(key: StageKey, verificationId: string, at: Date): KubernetesObject {
+  return buildEvent({
+    project: key.project,
+    identity: ["second-verifier", key.stage, verificationId],
+    involved: { kind: "Stage", name: key.stage },
+    type: "Warning",
+    reason: "SecondVerifier",
+    message:
+      `Verification ${verificationId} was not made by Tallyman, which stands back for this Freight. ` +
+      `If another verifier serves this Stage, set ${MODE_ANNOTATION}: companion`,
+    at,
+    annotations: { [`${ANNOTATION}project`]: key.project, [`${ANNOTATION}stage-name`]: key.stage },
+  });
 }
 
 /** The Event on an Application whose `authorized-stage` annotation has entries that cannot be used. */

@@ -1,5 +1,5 @@
 import type { FreightCollection } from "./freight.ts";
-import type { Cause } from "./identity.ts";
+import type { OwnCause } from "./identity.ts";
 
 /** How often a metric's measurements came out which way. */
 export interface MeasurementCounts {
@@ -34,7 +34,7 @@ export interface MetricSummary extends MeasurementCounts {
 export interface RunIdentity {
   readonly id: string;
   readonly stageUid: string;
-  readonly cause: Cause;
+  readonly cause: OwnCause;
   readonly promotion: string;
   readonly collection: FreightCollection;
   readonly missingOrigins: readonly string[];

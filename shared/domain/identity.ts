@@ -26,7 +26,12 @@ export function parseStageKey(text: string): StageKey {
 export type Cause =
   | { readonly kind: "promotion"; readonly promotion: string }
   | { readonly kind: "reverify"; readonly of: string }
-  | { readonly kind: "request"; readonly requestId: string };
+  | { readonly kind: "request"; readonly requestId: string }
+  /** Another verifier's; `of` is what a request of ours asked it to repeat. Its id is that verifier's own. */
+  | { readonly kind: "observed"; readonly of?: string | undefined };
+
+/** A cause that an id follows from. */
+export type OwnCause = Exclude<Cause, { readonly kind: "observed" }>;
 
 /** Namespace of all ids that Tallyman derives; a constant for ever, since ids in ledgers hang on it. */
 const NAMESPACE = "6f1d0b6a-3c5e-5c0a-9a58-2f7f2f0c4e11";
@@ -35,7 +40,7 @@ const NAMESPACE = "6f1d0b6a-3c5e-5c0a-9a58-2f7f2f0c4e11";
  * UUIDv5 of a verification: promotion = Stage uid + FreightCollection id + the Promotion that brought it;
  * reverify of X = X; a request without a target = Stage uid + request id.
  */
-export function deriveVerificationId(cause: Cause, stageUid: string, collectionId: string): string {
+export function deriveVerificationId(cause: OwnCause, stageUid: string, collectionId: string): string {
   switch (cause.kind) {
     case "promotion":
       return uuidv5(JSON.stringify(["promotion", stageUid, collectionId, cause.promotion]), NAMESPACE);

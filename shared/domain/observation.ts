@@ -1,7 +1,7 @@
 import { type AnalysisRunSnapshot, addCounts, type MeasurementCounts } from "./analysis-run.ts";
 import { isTerminal, type Phase, readRunPhase } from "./phase.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import type { AbortRecord, Reason, Verification } from "./verification.ts";
+import { type AbortRecord, isForeign, type Reason, type Verification } from "./verification.ts";
 
 /**
  * What an observation of an AnalysisRun means for its verification.
@@ -170,7 +170,9 @@ function describeEnd(
     case "DeadlineExceeded":
       return describeAbort(verification);
     case "AnalysisRunDeleted":
-      return `AnalysisRun ${run.name} was deleted before it ended`;
+      return isForeign(verification)
+        ? `AnalysisRun ${run.name} is no more, and nobody saw how it ended`
+        : `AnalysisRun ${run.name} was deleted before it ended`;
     case "TerminatedOutside":
       return `AnalysisRun ${run.name} was terminated by somebody other than Tallyman`;
     default:

@@ -1,7 +1,15 @@
 import type { StageSnapshot } from "./stage.ts";
 
+/**
+ * Who carries verifications out. `managed`: Tallyman. `companion`: another verifier, beside which Tallyman records what
+ * it sees and passes requests on, and touches neither AnalysisRuns nor status.
+ */
+export type Mode = "managed" | "companion";
+
 /** How an installation deals with a cluster, where a Stage does not say otherwise. */
 export interface ClusterPolicy {
+  /** `managed` by default. */
+  readonly mode?: Mode | undefined;
   /** The shard whose Stages are this installation's: `""` for Stages without one, absent for every Stage. */
   readonly shard?: string | undefined;
   /** How long Freight may wait for its verification to be able to start, seconds; for ever when absent or 0. */
@@ -17,6 +25,11 @@ export function findLimit(
   policy: ClusterPolicy,
 ): number | undefined {
   return (stage[which] ?? policy[which]) || undefined;
+}
+
+/** Who carries out a Stage's verifications. */
+export function findMode(stage: Pick<StageSnapshot, "mode">, policy: ClusterPolicy): Mode {
+  return stage.mode ?? policy.mode ?? "managed";
 }
 
 /** Every Stage is ours. */

@@ -1,4 +1,4 @@
-import { type Cause, deriveVerificationId } from "./identity.ts";
+import { deriveVerificationId, type OwnCause } from "./identity.ts";
 import { isTerminal } from "./phase.ts";
 import { isSettled, type RequestRecord, type StageRecord, type Verification } from "./verification.ts";
 
@@ -21,11 +21,11 @@ export interface Request {
 export type ReverifyDecision =
   | { readonly kind: "refuse"; readonly message: string }
   | { readonly kind: "done"; readonly verificationId: string }
-  | { readonly kind: "start"; readonly cause: Cause }
-  | { readonly kind: "wait"; readonly cause: Cause };
+  | { readonly kind: "start"; readonly cause: OwnCause }
+  | { readonly kind: "wait"; readonly cause: OwnCause };
 
 /** The cause of the verification that a request asks for: a named target gives one successor, for ever. */
-export function deriveRequestCause(request: Request): Cause {
+export function deriveRequestCause(request: Request): OwnCause {
   return request.target === undefined
     ? { kind: "request", requestId: request.requestId }
     : { kind: "reverify", of: request.target };

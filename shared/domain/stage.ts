@@ -75,6 +75,8 @@ export interface StageSnapshot {
   readonly missingFreight: "verify-partial" | "hold";
   /** What becomes of a verification whose Freight is replaced while it runs; annotation `tallyman.dev/on-supersede`. */
   readonly onSupersede?: "follow" | "abort" | undefined;
+  /** Who verifies it, where that differs from the cluster's mode; annotation `tallyman.dev/mode`. */
+  readonly mode?: "managed" | "companion" | undefined;
   /** Seconds that a verification may take; annotation `tallyman.dev/deadline`. 0: no limit. */
   readonly deadline?: number | undefined;
   /** Seconds that Freight may wait for its verification to start; annotation `tallyman.dev/start-deadline`. */

@@ -197,7 +197,8 @@ describe("what a sight of a Stage asks for", () => {
   it("a verification by somebody else on this Freight: Tallyman stands back", () => {
     const history = [{ collectionId: F1.id, verifications: [{ id: "foreign", phase: "Running" }] }];
     expect(decideStage(makeStage({ history }), makeRecord())).toEqual({
-      kind: "nothing",
+      kind: "stand-back",
+      verificationId: "foreign",
       reason: expect.stringContaining("another verifier"),
     });
   });

@@ -1,5 +1,5 @@
 import { type FreightCollection, findMissingOrigins } from "./freight.ts";
-import { type Cause, deriveVerificationId } from "./identity.ts";
+import { deriveVerificationId, type OwnCause } from "./identity.ts";
 import { type ClusterPolicy, DEFAULT_POLICY, findLimit, findOtherShard } from "./policy.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 import type { StageSnapshot } from "./stage.ts";
@@ -8,7 +8,7 @@ import type { StageRecord, WaitingRequest } from "./verification.ts";
 /** A verification that is to start now. */
 export interface Start {
   readonly id: string;
-  readonly cause: Cause;
+  readonly cause: OwnCause;
   readonly promotion: string;
   readonly collection: FreightCollection;
   readonly missingOrigins: readonly string[];
@@ -35,7 +35,8 @@ export interface Superseded {
  * - `late`: the snapshot is older than what is recorded and names a Promotion that is no longer the latest.
  */
 export type StageDecision =
-  | { readonly kind: "nothing"; readonly reason: string }
+  /** `unknown` names what the Stage shows as its newest verification where that is not the ledger's latest. */
+  | { readonly kind: "nothing"; readonly reason: string; readonly unknown?: string }
   | {
       readonly kind: "wait";
       readonly reason: string;
@@ -47,6 +48,8 @@ export type StageDecision =
   | { readonly kind: "start"; readonly start: Start; readonly superseded?: Superseded }
   | { readonly kind: "continue"; readonly waiting: WaitingRequest }
   | { readonly kind: "late"; readonly start: Start }
+  /** Another verifier was here, with the verification that is named. */
+  | { readonly kind: "stand-back"; readonly verificationId: string; readonly reason: string }
   /** The gate has been closed for longer than the start deadline, `limit` seconds; it ends unstarted. */
   | { readonly kind: "give-up"; readonly start: Start; readonly limit: number; readonly reason: string };
 
@@ -105,8 +108,11 @@ export function decideStage(
 
   if (latest !== undefined && latest.promotion === promotion && latest.collectionId === collection.id) {
     const { waiting } = record;
-    if (waiting === undefined)
-      return { kind: "nothing", reason: "the Freight of this Promotion has its verification" };
+    if (waiting === undefined) {
+      const unknown = findForeignVerification(stage, latest.id);
+      const reason = "the Freight of this Promotion has its verification";
+      return { kind: "nothing", reason, ...(unknown === undefined ? {} : { unknown }) };
+    }
     const gate = findClosedGate(stage);
     return gate === undefined ? { kind: "continue", waiting } : { kind: "nothing", reason: gate };
   }
@@ -117,9 +123,11 @@ export function decideStage(
       record.awaiting?.promotion === promotion && record.awaiting.collection.id === collection.id;
     if (!isAwaited) return { kind: "late", start };
   }
-  if (isVerifiedElsewhere(stage, start.id)) {
+  const elsewhere = findForeignVerification(stage, start.id);
+  if (elsewhere !== undefined) {
     return {
-      kind: "nothing",
+      kind: "stand-back",
+      verificationId: elsewhere,
       reason: "another verifier has entered a verification for this Freight; Tallyman stands back",
     };
   }
@@ -143,7 +151,7 @@ export function decideStage(
 export function buildStart(
   stage: StageSnapshot,
   collection: FreightCollection,
-  cause: Cause,
+  cause: OwnCause,
   request?: WaitingRequest,
 ): Start {
   return {
@@ -158,10 +166,10 @@ export function buildStart(
 }
 
 /**
- * True when the Stage's status holds a verification of the current Freight that is not ours: the one that
- * ran before Tallyman came, or one by a second verifier, which must not be doubled.
+ * The verification of the current Freight that the Stage's status holds and that is not ours: one that ran before
+ * Tallyman came, or a second verifier's, which must not be doubled.
  */
-function isVerifiedElsewhere(stage: StageSnapshot, ourId: string): boolean {
+function findForeignVerification(stage: StageSnapshot, ourId: string): string | undefined {
   const newest = stage.history[0]?.verifications[0];
-  return newest !== undefined && newest.id !== ourId;
+  return newest === undefined || newest.id === ourId ? undefined : newest.id;
 }

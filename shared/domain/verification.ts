@@ -1,6 +1,6 @@
 import type { MeasurementCounts } from "./analysis-run.ts";
 import type { FreightCollection } from "./freight.ts";
-import type { Cause, StageKey } from "./identity.ts";
+import type { Cause, OwnCause, StageKey } from "./identity.ts";
 import type { Phase } from "./phase.ts";
 
 /** Why a verification is in its phase, where the phase alone does not say. Stable: alarms and scripts match on it. */
@@ -58,6 +58,11 @@ export interface Verification {
   readonly awaited: boolean;
 }
 
+/** True for another verifier's: we record it and touch nothing of it in the cluster. */
+export function isForeign({ cause }: Pick<Verification, "cause">): boolean {
+  return cause.kind === "observed";
+}
+
 /** The verification that a Stage is at. */
 export interface LatestVerification {
   readonly id: string;
@@ -70,7 +75,7 @@ export interface LatestVerification {
 /** A request that waits for the running verification to end or for the Stage to become healthy. */
 export interface WaitingRequest {
   readonly requestId: string;
-  readonly cause: Cause;
+  readonly cause: OwnCause;
   /** The latest verification when the request was made; a newer one voids the request. */
   readonly after: string;
   readonly actor?: string | undefined;
@@ -97,6 +102,8 @@ export interface StageRecord {
       }
     | undefined;
   readonly waiting?: WaitingRequest | undefined;
+  /** Of the verifications that the Stage's status showed when they were last recorded; companion mode only. */
+  readonly shown?: string | undefined;
 }
 
 export type RequestKind = "verify" | "reverify" | "abort";

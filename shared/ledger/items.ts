@@ -33,7 +33,7 @@ import type {
  * | `rn` `rp` `ob` `ct` | v | run's name (unless derived) and phase, observed resourceVersion, counts |
  * | `ab` `aw` | v | recorded abort, whether a reverify waits |
  * | `ki` `tg` `vi` `oc` | r | kind, target, resulting verification, outcome |
- * | `la` `aa` `wa` | s | latest verification, awaiting Freight, waiting request |
+ * | `la` `aa` `wa` `sh` | s | latest verification, awaiting Freight, waiting request, digest of what was shown |
  */
 export type Item = Record<string, AttributeValue>;
 
@@ -258,6 +258,7 @@ export function encodeStage(record: StageRecord, revision: number): Item {
     la: record.latest,
     aa: record.awaiting,
     wa: record.waiting,
+    sh: record.shown,
   });
   item.ob = { N: record.observed };
   return item;
@@ -272,6 +273,7 @@ export function decodeStage(item: Item): StageRecord {
     la?: LatestVerification;
     aa?: StageRecord["awaiting"];
     wa?: WaitingRequest;
+    sh?: string;
   };
   return {
     key: parseStageKey(raw.pk),
@@ -281,6 +283,7 @@ export function decodeStage(item: Item): StageRecord {
     latest: raw.la,
     awaiting: raw.aa,
     waiting: raw.wa,
+    shown: raw.sh,
   };
 }
 
@@ -337,6 +340,8 @@ function encodeCause(cause: Cause): string {
       return `v:${cause.of}`;
     case "request":
       return `r:${cause.requestId}`;
+    case "observed":
+      return `o:${cause.of ?? ""}`;
   }
 }
 
@@ -347,6 +352,8 @@ function decodeCause(text: string): Cause {
       return { kind: "reverify", of: rest };
     case "r:":
       return { kind: "request", requestId: rest };
+    case "o:":
+      return rest === "" ? { kind: "observed" } : { kind: "observed", of: rest };
     default:
       return { kind: "promotion", promotion: rest };
   }

@@ -122,6 +122,7 @@ const stageSnapshot = z.object({
   abort: z.optional(annotationRequest),
   missingFreight: z.enum(["verify-partial", "hold"]),
   onSupersede: z.optional(z.enum(["follow", "abort"])),
+  mode: z.optional(z.enum(["managed", "companion"])),
   deadline: z.optional(z.number().check(z.minimum(0))),
   startDeadline: z.optional(z.number().check(z.minimum(0))),
   warnings: z.optional(z.array(loose(512)).check(z.maxLength(20))),

@@ -8,6 +8,7 @@ import { decideAbort, describeTooLate, type Request, settleRequest } from "../do
 import type { StageSnapshot } from "../domain/stage.ts";
 import {
   type AbortRecord,
+  isForeign,
   isSettled,
   type RequestRecord,
   type StageRecord,
@@ -15,7 +16,9 @@ import {
 } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
 import { announceRefusal } from "./announce.ts";
-import { publishPhase, reportPhase } from "./record.ts";
+import { askToAbort } from "./ask-verifier.ts";
+import { publishPhase } from "./record.ts";
+import { reportPhase } from "./report-phase.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
 /** What an abort came to, and the verification if this ended it. */
@@ -54,6 +57,9 @@ export async function abortVerification(
     const record = await world.ledger.readStage(key);
     const id = request.target ?? record.latest?.id;
     const target = id === undefined ? undefined : await world.ledger.readVerification(key, id);
+    if (target !== undefined && isForeign(target.verification)) {
+      return { request: await askToAbort(world, base, request, record, target) };
+    }
     const decision = decideAbort(request, record, target?.verification);
     if (decision.kind === "refuse") {
       world.meter.count("RequestsRefused");
@@ -135,7 +141,7 @@ async function recordAbort(
 export async function abortReplaced(world: World, stage: StageSnapshot, record: StageRecord): Promise<void> {
   if (stage.onSupersede !== "abort" || record.latest === undefined) return;
   const latest = await world.ledger.readVerification(record.key, record.latest.id);
-  if (latest === undefined) return;
+  if (latest === undefined || isForeign(latest.verification)) return;
   const { abort, phase } = latest.verification;
   if (abort !== undefined && (!isTerminal(phase) || abort.because === "Superseded")) {
     // Goes on, or tells of it again, where an earlier try died.

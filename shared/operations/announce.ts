@@ -1,8 +1,12 @@
 import type { KubernetesObject } from "../cluster/cluster.ts";
-import { buildPhaseEvents, buildRefusalEvent } from "../cluster/verification-events.ts";
+import {
+  buildPhaseEvents,
+  buildRefusalEvent,
+  buildSecondVerifierEvent,
+} from "../cluster/verification-events.ts";
 import { isFault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
-import type { RequestRecord, Verification } from "../domain/verification.ts";
+import { isForeign, type RequestRecord, type Verification } from "../domain/verification.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -10,6 +14,8 @@ import type { World } from "./world.ts";
  * ledger has what they say, so one that cannot be written is logged and holds nothing up.
  */
 export async function announcePhase(world: World, verification: Verification): Promise<void> {
+  // Of its own verifications another verifier tells itself.
+  if (isForeign(verification)) return;
   for (const event of buildPhaseEvents(verification)) await tell(world, verification.key, event);
 }
 
@@ -21,6 +27,15 @@ export async function announceRefusal(
 ): Promise<void> {
   const event = buildRefusalEvent(request, stageUid);
   if (event !== undefined) await tell(world, request.key, event);
+}
+
+/** Tells on a Stage of ours that another verifier acts on it. */
+export async function announceSecondVerifier(
+  world: World,
+  key: StageKey,
+  verificationId: string,
+): Promise<void> {
+  await tell(world, key, buildSecondVerifierEvent(key, verificationId, new Date(world.clock.now())));
 }
 
 async function tell(world: World, key: StageKey, event: KubernetesObject): Promise<void> {

@@ -1,12 +1,15 @@
+import { readVerificationHistory } from "../cluster/verification-history-reader.ts";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { applyObservation } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
 import { findOtherShard } from "../domain/policy.ts";
-import type { Verification } from "../domain/verification.ts";
+import { isForeign, type Verification } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
-import { publishPhase, reportPhase } from "./record.ts";
-import { fetchStage } from "./stage-record.ts";
+import { publishPhase } from "./record.ts";
+import { recordStage, settleAbort } from "./record-stage.ts";
+import { reportPhase } from "./report-phase.ts";
+import { fetchStage, lookAtStage } from "./stage-record.ts";
 import { adoptVerification } from "./start-verification.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 import { writeBack } from "./write-back.ts";
@@ -29,10 +32,7 @@ export async function observeRun(
   options: ObserveOptions,
 ): Promise<Verification | undefined> {
   const { identity } = run;
-  if (identity === undefined) {
-    world.log.debug("an AnalysisRun that Tallyman did not make", { ...key, run: run.name });
-    return undefined;
-  }
+  if (identity === undefined) return observeForeignRun(world, key, run);
   let known: Versioned | undefined;
   if (!options.phaseChanged && !options.redelivered) {
     const progress = await world.ledger.recordProgress(key, identity.id, run);
@@ -49,6 +49,39 @@ export async function observeRun(
       if (current === undefined) return undefined;
     }
     return apply(world, current, run, options.redelivered);
+  });
+}
+
+/**
+ * Records a sight of another verifier's AnalysisRun, for the verification that the Stage's status names it for. What
+ * the verifier has not entered yet is recorded when it does.
+ */
+async function observeForeignRun(
+  world: World,
+  key: StageKey,
+  run: AnalysisRunSnapshot,
+): Promise<Verification | undefined> {
+  const { companion } = await lookAtStage(world, key, undefined);
+  if (companion === undefined) return undefined;
+  await recordStage(world, key, companion);
+  const entries = readVerificationHistory(companion).flatMap((item) => item.entries);
+  const entry = entries.find((each) => each.run?.name === run.name);
+  return entry === undefined ? undefined : followForeignRun(world, key, entry.id, run);
+}
+
+/** Records a sight of the AnalysisRun of another verifier's verification, which is known by its id. */
+export function followForeignRun(
+  world: World,
+  key: StageKey,
+  id: string,
+  run: AnalysisRunSnapshot,
+): Promise<Verification | undefined> {
+  return decideAgainOnConflict(async () => {
+    const current = await world.ledger.readVerification(key, id);
+    if (current === undefined || !isForeign(current.verification)) return undefined;
+    const ended = await apply(world, current, run, false);
+    if (ended !== undefined) await settleAbort(world, ended);
+    return ended;
   });
 }
 

@@ -13,9 +13,10 @@ import {
 } from "../domain/verification.ts";
 import type { Versioned } from "../ledger/ledger.ts";
 import { announceRefusal } from "./announce.ts";
+import { askToRepeat } from "./ask-verifier.ts";
 import { observeRun } from "./observe-run.ts";
 import { publishPhase } from "./record.ts";
-import { fetchStage, loadStageRecord } from "./stage-record.ts";
+import { loadStageRecord, lookAtStage } from "./stage-record.ts";
 import { startLatest } from "./verify-stage.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
@@ -66,7 +67,8 @@ async function attemptReverify(
   base: RequestRecord,
   snapshot: StageSnapshot | undefined,
 ): Promise<RequestRecord> {
-  const stage = snapshot ?? (await fetchStage(world, key));
+  const { stage, companion } = await lookAtStage(world, key, snapshot);
+  if (companion !== undefined) return askToRepeat(world, key, base, companion);
   if (stage === undefined) {
     return refuse(world, base, `cluster ${key.cluster} has no Stage ${key.stage} in Project ${key.project}`);
   }

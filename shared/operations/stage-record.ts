@@ -1,5 +1,7 @@
+import type { KubernetesObject } from "../cluster/cluster.ts";
 import { readStage } from "../cluster/stage-reader.ts";
 import type { StageKey } from "../domain/identity.ts";
+import { findMode } from "../domain/policy.ts";
 import { compareResourceVersions } from "../domain/resource-version.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import type { StageRecord } from "../domain/verification.ts";
@@ -22,6 +24,29 @@ export async function loadStageRecord(
     return undefined;
   await voidWaiting(world, key, record.waiting, "the Stage was deleted and made again");
   return { key, revision: record.revision, uid: stage.uid, observed: "0" };
+}
+
+/** A Stage, and the object that it was read from where another verifier carries out its verifications. */
+export interface StageSight {
+  readonly stage: StageSnapshot | undefined;
+  readonly companion?: KubernetesObject;
+}
+
+/**
+ * The Stage that a message is about: as the message brought it, or as it is now. In companion mode it is read anew in any
+ * case, since a snapshot does not hold all that the other verifier enters.
+ */
+export async function lookAtStage(
+  world: World,
+  key: StageKey,
+  snapshot: StageSnapshot | undefined,
+): Promise<StageSight> {
+  const policy = world.findPolicy(key.cluster);
+  if (snapshot !== undefined && findMode(snapshot, policy) === "managed") return { stage: snapshot };
+  const object = await world.findCluster(key.cluster).getStage(key.project, key.stage);
+  if (object === undefined) return { stage: undefined };
+  const stage = readStage(object);
+  return findMode(stage, policy) === "companion" ? { stage, companion: object } : { stage };
 }
 
 /** The live Stage, for messages that bring no snapshot. `undefined` when there is none. */

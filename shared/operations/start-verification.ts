@@ -8,7 +8,8 @@ import type { StageSnapshot } from "../domain/stage.ts";
 import type { Start, Superseded } from "../domain/start.ts";
 import type { Verification } from "../domain/verification.ts";
 import { makeAnalysisRun } from "./analysis-run.ts";
-import { reportPhase, tellWorld } from "./record.ts";
+import { tellWorld } from "./record.ts";
+import { reportPhase } from "./report-phase.ts";
 import type { World } from "./world.ts";
 
 /**

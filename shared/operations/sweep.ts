@@ -3,15 +3,18 @@ import type { Cluster } from "../cluster/cluster.ts";
 import { readStage } from "../cluster/stage-reader.ts";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import { isFault } from "../domain/fault.ts";
+import { digestHistory } from "../domain/foreign.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { endVerification } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
-import { findLimit, findOtherShard } from "../domain/policy.ts";
+import { findLimit, findMode, findOtherShard } from "../domain/policy.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
-import type { StageRecord, Verification } from "../domain/verification.ts";
+import { isForeign, type StageRecord, type Verification } from "../domain/verification.ts";
 import { endAborted, endOverdue } from "./abort-verification.ts";
-import { observeRun } from "./observe-run.ts";
-import { publishPhase, reportPhase } from "./record.ts";
+import { followForeignRun, observeRun } from "./observe-run.ts";
+import { publishPhase } from "./record.ts";
+import { recordStage } from "./record-stage.ts";
+import { reportPhase } from "./report-phase.ts";
 import { continueAfter, republishLatest, verifyStage } from "./verify-stage.ts";
 import { voidForDeletedStage } from "./waiting-request.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
@@ -131,6 +134,7 @@ async function reconcile(
   const stage = sight.stages.get(`${key.project}/${key.stage}`);
   if (stage === undefined || stage.uid !== verification.stageUid)
     return endForDeletedStage(world, verification);
+  if (isForeign(verification)) return reconcileForeign(world, verification, sight);
   const limit = findLimit("deadline", stage, world.findPolicy(key.cluster));
   const run = known === undefined ? undefined : sight.runs.get(`${key.project}/${known.name}`);
   if (verification.abort !== undefined) {
@@ -159,6 +163,15 @@ async function reconcile(
   if (record?.latest?.id === verification.id) await republishLatest(world, key, record);
   else await publishAgain(world, key, verification.id, run);
   return true;
+}
+
+/** Another verifier may have let it freeze: only its AnalysisRun tells the truth. */
+async function reconcileForeign(world: World, verification: Verification, sight: Sight): Promise<boolean> {
+  const { id, key, run: known } = verification;
+  if (known === undefined) return false;
+  const run =
+    sight.runs.get(`${key.project}/${known.name}`) ?? describeGone(verification, sight.runListVersion);
+  return (await followForeignRun(world, key, id, run)) !== undefined;
 }
 
 /** False when the Stage's status should show the verification's phase and does not: nobody told it. */
@@ -191,14 +204,18 @@ function describeGone(verification: Verification, listVersion: string): Analysis
     name: verification.run?.name ?? "",
     resourceVersion: listVersion,
     stage: verification.key.stage,
-    identity: {
-      id: verification.id,
-      stageUid: verification.stageUid,
-      cause: verification.cause,
-      promotion: verification.promotion,
-      collection: verification.collection,
-      missingOrigins: verification.missingOrigins,
-    },
+    ...(verification.cause.kind === "observed"
+      ? {}
+      : {
+          identity: {
+            id: verification.id,
+            stageUid: verification.stageUid,
+            cause: verification.cause,
+            promotion: verification.promotion,
+            collection: verification.collection,
+            missingOrigins: verification.missingOrigins,
+          },
+        }),
     phase: verification.run?.phase ?? "",
     terminating: false,
     deleted: true,
@@ -213,7 +230,9 @@ async function endForDeletedStage(world: World, verification: Verification): Pro
     const current = await world.ledger.readVerification(key, id);
     if (current === undefined || isTerminal(current.verification.phase)) return false;
     const { run } = current.verification;
-    if (run !== undefined) await world.findCluster(key.cluster).terminateAnalysisRun(key.project, run.name);
+    const isOurs = !isForeign(current.verification);
+    if (run !== undefined && isOurs)
+      await world.findCluster(key.cluster).terminateAnalysisRun(key.project, run.name);
     const next = endVerification(current.verification, {
       phase: "Error",
       reason: "StageDeleted",
@@ -256,6 +275,11 @@ async function revisit(
   openIds: ReadonlySet<string>,
   sight: Sight,
 ): Promise<boolean> {
+  if (findMode(stage, world.findPolicy(key.cluster)) === "companion") {
+    if (record?.uid === stage.uid && record.shown === digestHistory(stage.history)) return false;
+    const object = await world.findCluster(key.cluster).getStage(key.project, key.stage);
+    return object !== undefined && (await recordStage(world, key, object)) > 0;
+  }
   let repaired = false;
   for (const { verifications } of stage.history) {
     for (const entry of verifications) {

@@ -7,7 +7,9 @@ import { buildStart, decideStage, type StageDecision, type Start } from "../doma
 import type { StageRecord, Verification, WaitingRequest } from "../domain/verification.ts";
 import { abortReplaced } from "./abort-verification.ts";
 import { publishPhase, tellWorld } from "./record.ts";
-import { fetchStage, loadStageRecord, newest } from "./stage-record.ts";
+import { recordStage } from "./record-stage.ts";
+import { noticeSecondVerifier } from "./second-verifier.ts";
+import { fetchStage, loadStageRecord, lookAtStage, newest } from "./stage-record.ts";
 import { recordNeverStarted, recordSuperseded, startVerification } from "./start-verification.ts";
 import { recordUnseenPromotions } from "./unseen-promotions.ts";
 import { voidWaiting } from "./waiting-request.ts";
@@ -39,6 +41,11 @@ export function verifyStage(
   { redelivered, requestId }: VisitOptions,
 ): Promise<StageVisit> {
   return decideAgainOnConflict(async () => {
+    const { companion } = await lookAtStage(world, key, stage);
+    if (companion !== undefined) {
+      await recordStage(world, key, companion);
+      return { reason: "another verifier carries out this Stage's verifications" };
+    }
     const record = await loadStageRecord(world, key, stage);
     if (record === undefined)
       return { reason: "the snapshot is of a Stage that was replaced by one of the same name" };
@@ -80,6 +87,7 @@ async function carryOut(world: World, sight: Sight, decision: StageDecision): Pr
   const { key, stage, record, requestId } = sight;
   switch (decision.kind) {
     case "nothing":
+      if (decision.unknown !== undefined) await checkEntry(world, key, decision.unknown);
       world.log.debug("nothing to verify", { ...key, reason: decision.reason });
       return { reason: decision.reason };
     case "wait": {
@@ -112,6 +120,10 @@ async function carryOut(world: World, sight: Sight, decision: StageDecision): Pr
     }
     case "continue":
       return continueWaiting(world, key, stage, record, decision.waiting);
+    case "stand-back": {
+      await noticeSecondVerifier(world, key, decision.verificationId, recordAll);
+      return { reason: decision.reason };
+    }
     case "give-up":
       return giveUp(world, key, stage, record, decision);
     case "late":
@@ -146,6 +158,18 @@ export async function startLatest(
   if (start.request !== undefined) await settleStarted(world, key, start.request.requestId, start.id);
   await tellWorld(world, verification);
   return verification;
+}
+
+/** Of a Stage that another verifier has taken over, everything is recorded, its latest verification included. */
+async function recordAll(world: World, key: StageKey): Promise<void> {
+  const object = await world.findCluster(key.cluster).getStage(key.project, key.stage);
+  if (object !== undefined) await recordStage(world, key, object);
+}
+
+/** A snapshot may be older than what the ledger calls the latest; only what it has never heard of is another's. */
+async function checkEntry(world: World, key: StageKey, id: string): Promise<void> {
+  if ((await world.ledger.readVerification(key, id)) !== undefined) return;
+  await noticeSecondVerifier(world, key, id, recordAll);
 }
 
 /** Ends a verification that could not start in time. Should the Stage recover later, a reverify starts one. */

@@ -1,7 +1,13 @@
+import type { KubernetesObject } from "../cluster/cluster.ts";
+import { readStage } from "../cluster/stage-reader.ts";
 import { mergeVerification, mergeVerifiedIn, removeAnnotationPatch } from "../cluster/stage-status.ts";
+import { readVerificationHistory } from "../cluster/verification-history-reader.ts";
 import { Fault, isFault } from "../domain/fault.ts";
+import { findRival } from "../domain/foreign.ts";
 import type { StageKey } from "../domain/identity.ts";
-import type { Verification } from "../domain/verification.ts";
+import { isForeign, type Verification } from "../domain/verification.ts";
+import { recordEntries } from "./record-stage.ts";
+import { noticeSecondVerifier } from "./second-verifier.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
 /**
@@ -10,6 +16,8 @@ import { decideAgainOnConflict, type World } from "./world.ts";
  * write that conflicts is made again on the fresh object, so nobody's write is lost.
  */
 export async function writeBack(world: World, verification: Verification): Promise<void> {
+  // What another verifier enters is its own.
+  if (isForeign(verification)) return;
   const { cluster: clusterName, project, stage } = verification.key;
   const cluster = world.findCluster(clusterName);
   await decideAgainOnConflict(async () => {
@@ -17,11 +25,26 @@ export async function writeBack(world: World, verification: Verification): Promi
     if (object === undefined) return;
     const patch = mergeVerification(object, verification, new Date(world.clock.now()));
     if (patch === undefined) return;
+    if (verification.phase === "Pending") await lookForRival(world, verification, object);
     if ((await cluster.patchStatus("stages", project, stage, patch)) === "conflict") {
       throw new Fault("Conflict", `Stage ${project}/${stage} changed while its status was written`);
     }
   });
   if (verification.phase === "Successful") await markVerified(world, verification);
+}
+
+/** Two verifiers that both see a Stage become healthy start at one moment, and neither sees the other's entry before. */
+async function lookForRival(
+  world: World,
+  verification: Verification,
+  object: KubernetesObject,
+): Promise<void> {
+  const { key } = verification;
+  const rival = findRival(readVerificationHistory(object), verification);
+  if (rival === undefined || (await world.ledger.readVerification(key, rival.id)) !== undefined) return;
+  await noticeSecondVerifier(world, key, rival.id, async () => {
+    await recordEntries(world, key, readStage(object), object);
+  });
 }
 
 async function markVerified(world: World, verification: Verification): Promise<void> {

@@ -39,6 +39,8 @@ const clusterSchema = z
     kubeconfigSecret: z.optional(z.string()),
     clientCertificate: z.optional(z.object({ cert: z.string(), key: z.string() })),
     insecureSkipTlsVerify: z.optional(z.boolean()),
+    /** Whether Tallyman is the verifier, or another one is; a Stage may say otherwise. Default: Tallyman. */
+    mode: z.optional(z.enum(["managed", "companion"])),
     /** How long a verification may take, and Freight wait for its own to start; a Stage may say otherwise. */
     deadline: z.optional(duration),
     startDeadline: z.optional(duration),
@@ -148,8 +150,9 @@ function readClusters(text: string, reasons: string[]): readonly ClusterSettings
 }
 
 /** How the installation deals with a configured cluster. */
-export function toPolicy({ shard, deadline, startDeadline }: ClusterSettings): ClusterPolicy {
+export function toPolicy({ mode, shard, deadline, startDeadline }: ClusterSettings): ClusterPolicy {
   return {
+    ...(mode === undefined ? {} : { mode }),
     ...(shard === undefined ? {} : { shard }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline) }),
     ...(startDeadline === undefined ? {} : { startDeadline: parseDuration(startDeadline) }),

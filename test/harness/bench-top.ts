@@ -1,5 +1,6 @@
 import { type SandboxCluster, startSandboxCluster } from "../../local/sandbox/sandbox-cluster.ts";
 import { createTransport } from "../../shared/cluster/https-transport.ts";
+import type { KubernetesRequest, KubernetesTransport } from "../../shared/cluster/transport.ts";
 import type { ClusterPolicy } from "../../shared/domain/policy.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
 import { DYNAMODB_ENGINES, type RunningEngine } from "../engines/dynamodb-engines.ts";
@@ -8,6 +9,7 @@ import { assembleWorkbench, type Workbench } from "./workbench.ts";
 
 /** A workbench with the sandbox API server under it, where a test can know when everything is quiet. */
 export interface BenchTop extends Workbench {
+  readonly engine: RunningEngine;
   readonly sandbox: SandboxCluster;
   /** Waits until the forwarder has seen all that happened in the cluster so far. */
   settle(): Promise<void>;
@@ -15,16 +17,31 @@ export interface BenchTop extends Workbench {
   quiesce(): Promise<void>;
 }
 
+export interface BenchOptions {
+  readonly disorder?: Disorder | undefined;
+  readonly policy?: ClusterPolicy;
+  /** Told of every request of Tallyman's own that is no mere reading. */
+  readonly watchWrites?: (request: KubernetesRequest) => void;
+}
+
 /** Starts a bench; `engine` may be shared between benches of one file, each with a cluster name of its own. */
 export async function startBenchTop(
   engine: RunningEngine,
   cluster: string,
-  options: { readonly disorder?: Disorder | undefined; readonly policy?: ClusterPolicy } = {},
+  options: BenchOptions = {},
 ): Promise<BenchTop> {
   // Bookmarks in quick succession tell the forwarder that nothing more has happened.
   const sandbox = await startSandboxCluster({ bookmarkIntervalMs: 5 });
   const transport = createTransport({ server: sandbox.url });
-  const bench = assembleWorkbench({ engine, cluster, transport, others: transport, ...options });
+  const { watchWrites, ...others } = options;
+  const product: KubernetesTransport = {
+    ...transport,
+    request(request) {
+      if (request.method !== "GET") watchWrites?.(request);
+      return transport.request(request);
+    },
+  };
+  const bench = assembleWorkbench({ engine, cluster, transport: product, others: transport, ...others });
   const { clock, forwarder, queue } = bench;
   await bench.kargo.createProject();
 
@@ -45,6 +62,7 @@ export async function startBenchTop(
 
   return {
     ...bench,
+    engine,
     sandbox,
     settle,
     async quiesce() {

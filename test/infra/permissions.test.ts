@@ -67,6 +67,10 @@ test("EKS lets the functions in by their roles, and no secret is read", () => {
   const rights = readFileSync(join(import.meta.dirname, "../../deploy/rbac/managed.yaml"), "utf8");
   expect(rights).toMatch(/kind: Group\n +name: tallyman\n/);
   expect(JSON.stringify(findOnEks("AWS::IAM::Policy"))).not.toContain("secretsmanager");
+  const beside = synthesize({ clusters: [{ ...rest, eks, mode: "companion" }] });
+  expect(beside.find("AWS::EKS::AccessEntry")[0]?.properties.KubernetesGroups).toEqual([
+    "tallyman-companion",
+  ]);
   const elsewhere = synthesize({ clusters: [{ ...rest, eks: { ...eks, accessEntries: false } }] });
   expect(elsewhere.find("AWS::EKS::AccessEntry")).toEqual([]);
 });

@@ -386,7 +386,8 @@ describe("a handler or sweeper that dies, or is left without an answer, at any c
         expect(outcome, blow).toEqual(expected);
         blows++;
       }
-      expect(blows).toBeGreaterThan(3);
+      // A sweep that finds nothing to do makes three reads; fewer blows would mean that nothing was struck.
+      expect(blows).toBeGreaterThanOrEqual(3);
     },
     120_000,
   );

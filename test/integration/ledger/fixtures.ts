@@ -45,6 +45,7 @@ export function makeVerification(
 }
 
 export function makeRun(v: Verification, resourceVersion: string, phase: string): AnalysisRunSnapshot {
+  if (v.cause.kind === "observed") throw new Error("Tallyman makes no runs for another verifier");
   return {
     uid: `run-${v.id}`,
     project: v.key.project,
