@@ -26,7 +26,7 @@ export class Worker extends Construct {
       memory: 512,
       setting,
       statements: [
-        ...ledger.allow({ actions: ["GetItem", "PutItem", "UpdateItem"] }),
+        ...ledger.allow({ actions: ["GetItem", "PutItem", "UpdateItem", "BatchGetItem"] }),
         ...queue.allowWorking(),
       ],
     });
