@@ -32,8 +32,8 @@ import type {
  * | `ph` `re` `ms` `t0` `t1` `t2` | v, p | phase, reason, message, created, started, finished (ms) |
  * | `rn` `rp` `ob` `ct` | v | run's name (unless derived) and phase, observed resourceVersion, counts |
  * | `ab` `aw` | v | recorded abort, whether a reverify waits |
- * | `ki` `tg` `vi` `oc` | r | kind, target, resulting verification, outcome |
- * | `la` `aa` `wa` `sh` | s | latest verification, awaiting Freight, waiting request, digest of what was shown |
+ * | `rn` `ca` `co` `ph` | r | kind, target, resulting verification, outcome: an index takes few attributes |
+ * | `st` | s | `la` latest verification, `aa` awaiting Freight, `wa` waiting request, `sh` digest of what was shown |
  */
 export type Item = Record<string, AttributeValue>;
 
@@ -255,10 +255,7 @@ export function encodeStage(record: StageRecord, revision: number): Item {
     a: cluster,
     h: `${project}/${stage}`,
     u: record.uid,
-    la: record.latest,
-    aa: record.awaiting,
-    wa: record.waiting,
-    sh: record.shown,
+    st: { la: record.latest, aa: record.awaiting, wa: record.waiting, sh: record.shown },
   });
   item.ob = { N: record.observed };
   return item;
@@ -270,20 +267,22 @@ export function decodeStage(item: Item): StageRecord {
     pk: string;
     n?: number;
     u: string;
-    la?: LatestVerification;
-    aa?: StageRecord["awaiting"];
-    wa?: WaitingRequest;
-    sh?: string;
+    st?: {
+      la?: LatestVerification;
+      aa?: StageRecord["awaiting"];
+      wa?: WaitingRequest;
+      sh?: string;
+    };
   };
   return {
     key: parseStageKey(raw.pk),
     revision: raw.n ?? 0,
     uid: raw.u,
     observed: ob?.N ?? "0",
-    latest: raw.la,
-    awaiting: raw.aa,
-    waiting: raw.wa,
-    shown: raw.sh,
+    latest: raw.st?.la,
+    awaiting: raw.st?.aa,
+    waiting: raw.st?.wa,
+    shown: raw.st?.sh,
   };
 }
 
@@ -294,12 +293,12 @@ export function encodeRequest(request: RequestRecord): Item {
     ty: "r",
     h: timeSortKey(request.createdAt, request.requestId),
     a: projectKey(request.key.cluster, request.key.project),
-    ki: request.kind,
-    tg: request.target,
-    vi: request.verificationId,
+    rn: request.kind,
+    ca: request.target,
+    co: request.verificationId,
     ac: request.actor,
     re: request.reason,
-    oc: request.outcome,
+    ph: request.outcome,
     ms: cut(request.message, 1024),
     t0: request.createdAt,
   });
@@ -309,24 +308,24 @@ export function decodeRequest(item: Item): RequestRecord {
   const raw = unmarshall(item) as Record<string, unknown> & {
     pk: string;
     sk: string;
-    ki: RequestKind;
-    tg?: string;
-    vi?: string;
+    rn: RequestKind;
+    ca?: string;
+    co?: string;
     ac?: string;
     re?: string;
-    oc: RequestOutcome;
+    ph: RequestOutcome;
     ms: string;
     t0: number;
   };
   return {
     key: parseStageKey(raw.pk),
     requestId: raw.sk.slice(2),
-    kind: raw.ki,
-    target: raw.tg,
-    verificationId: raw.vi,
+    kind: raw.rn,
+    target: raw.ca,
+    verificationId: raw.co,
     actor: raw.ac,
     reason: raw.re,
-    outcome: raw.oc,
+    outcome: raw.ph,
     message: raw.ms,
     createdAt: raw.t0,
   };

@@ -279,7 +279,7 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
     },
 
     async writeRequest(request) {
-      return put(encodeRequest(request), "attribute_not_exists(pk) OR oc IN (:accepted, :waiting)", {
+      return put(encodeRequest(request), "attribute_not_exists(pk) OR ph IN (:accepted, :waiting)", {
         ":accepted": { S: "accepted" },
         ":waiting": { S: "waiting" },
       });

@@ -44,6 +44,12 @@ test("the table is the one definition's: keys, indexes and what they copy", () =
   );
 });
 
+test("an index copies no more attributes than DynamoDB takes: 20 of one, 100 of all", () => {
+  const copied = LEDGER_TABLE.projectedAttributes.length;
+  expect(copied).toBeLessThanOrEqual(20);
+  expect(copied * Object.keys(LEDGER_TABLE.indexes).length).toBeLessThanOrEqual(100);
+});
+
 test.each(MESSAGE_KINDS)("the %s queue is FIFO and so is its dead-letter queue", (kind) => {
   const target = new Capture();
   template.hasResourceProperties(QUEUE, {
