@@ -4,7 +4,7 @@ import { deriveAnnotationRequestId } from "../../shared/domain/identity.ts";
 import { type ClusterPolicy, findMode, findOtherShard } from "../../shared/domain/policy.ts";
 import type { AnnotationRequest, StageSnapshot } from "../../shared/domain/stage.ts";
 import { findClosedGate, findExclusion } from "../../shared/domain/start.ts";
-import { buildMessage, observeStage } from "../../shared/messages/codec.ts";
+import { buildMessage, fitMessage, observeStage } from "../../shared/messages/codec.ts";
 import type { Message, MessageKind } from "../../shared/messages/schema.ts";
 import type { Origin, Outgoing } from "./outgoing.ts";
 import { createTraces, type Traces } from "./traces.ts";
@@ -145,15 +145,11 @@ function build(
   stage: StageSnapshot,
   data: { readonly verificationId?: string; readonly actor?: string },
 ): Message {
-  return buildMessage(
-    kind,
-    { id, source: origin.source, time: origin.now() },
-    {
-      cluster: origin.cluster,
-      project: stage.project,
-      stage: stage.name,
-      ...data,
-      observed: observeStage(stage),
-    },
+  const envelope = { id, source: origin.source, time: origin.now() };
+  const observed = observeStage(stage);
+  const { project, name } = stage;
+  // The bounds of a Stage's many fields, taken together, are above what one message may hold.
+  return fitMessage(
+    buildMessage(kind, envelope, { cluster: origin.cluster, project, stage: name, ...data, observed }),
   );
 }

@@ -13,6 +13,8 @@ import {
 
 /** Largest body that is looked at, in bytes: what SQS itself accepts. */
 export const MAX_MESSAGE_BYTES = 1_048_576;
+/** Largest body that is sent, in bytes: SQS counts a message's attributes too, and a dead letter has some. */
+const MAX_SENT_BYTES = 1_000_000;
 const MAX_REASONS = 20;
 
 /**
@@ -78,6 +80,16 @@ export function buildMessage(
     datacontenttype: "application/json",
     data,
   };
+}
+
+/**
+ * The message as it may be sent. A snapshot that would make it larger than SQS takes is left out; the handler then looks
+ * at the object itself, as it does for everybody who sends none.
+ */
+export function fitMessage(message: Message): Message {
+  const { observed, ...data } = message.data;
+  if (observed === undefined || Buffer.byteLength(JSON.stringify(message)) <= MAX_SENT_BYTES) return message;
+  return { ...message, data };
 }
 
 /** A Stage as a message carries it. */

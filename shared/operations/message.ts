@@ -1,6 +1,6 @@
 import { ABORT_ANNOTATION, REVERIFY_ANNOTATION } from "../cluster/annotations.ts";
 import { Fault } from "../domain/fault.ts";
-import type { StageKey } from "../domain/identity.ts";
+import { deriveAnnotationRequestId, type StageKey } from "../domain/identity.ts";
 import type { Request } from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import type { Message } from "../messages/schema.ts";
@@ -67,7 +67,7 @@ export async function handleReverify(
   message: Message,
   delivery: Delivery,
 ): Promise<void> {
-  const stage = observedStage(message);
+  const stage = await findStage(world, key, message, "reverify");
   await reverifyStage(world, key, toRequest(message), { kind: "reverify", snapshot: stage, ...delivery });
   const { reverify } = stage ?? {};
   if (reverify?.id === message.data.verificationId) {
@@ -82,19 +82,27 @@ export async function handleAbort(
   message: Message,
   delivery: Delivery,
 ): Promise<void> {
+  const { abort } = (await findStage(world, key, message, "abort")) ?? {};
   const { ended } = await abortVerification(world, key, toRequest(message), delivery.redelivered);
-  const { abort } = observedStage(message) ?? {};
   if (abort?.id === message.data.verificationId)
     await clearAnnotation(world, key, ABORT_ANNOTATION, abort?.value);
   if (ended !== undefined) await continueAfter(world, ended);
 }
 
-function observedStage(message: Message) {
-  const { observed } = message.data;
+/** The Stage that the message brought; of an annotation whose Stage was too large to be brought, the live one. */
+async function findStage(
+  world: World,
+  key: StageKey,
+  message: Message,
+  kind: "reverify" | "abort",
+): Promise<StageSnapshot | undefined> {
+  const { observed, verificationId } = message.data;
   if (observed?.kind === "AnalysisRun") {
     throw new Fault("Invalid", `data.observed: a ${message.type} message takes a Stage, not an AnalysisRun`);
   }
-  return observed;
+  const isAnnotation =
+    verificationId !== undefined && message.id === deriveAnnotationRequestId(kind, verificationId);
+  return observed ?? (isAnnotation ? await fetchStage(world, key) : undefined);
 }
 
 /** A request's identity is its message's: the same one sent again is the same request. */

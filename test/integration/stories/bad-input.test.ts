@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { ABORT_ANNOTATION, REVERIFY_ANNOTATION } from "../../../shared/cluster/annotations.ts";
+import { MAX_MESSAGE_BYTES } from "../../../shared/messages/codec.ts";
 import { PROJECT } from "../../harness/workbench.ts";
 import { A, bench, onlyRun, send, setScene, shownPhases } from "./scene.ts";
 
@@ -65,6 +67,64 @@ describe("bad input has a named outcome", () => {
     const description = await bench.ledger.describeVerification(bench.key("dev"), verification?.id ?? "");
     expect(description?.transitions.at(-1)?.run?.metrics[0]).toMatchObject({ error: 4_000 });
     expect(JSON.stringify(description).length).toBeLessThan(100_000);
+  });
+
+  it("a Stage too large for a message: verified, reverified and aborted by annotation like any other", async () => {
+    const vars = Array.from({ length: 80 }, (_, i) => ({ name: `v${i}`, value: "x".repeat(15_000) }));
+    await bench.kargo.createStage("vast", { vars });
+    await bench.kargo.promote("vast", [{ name: A }]);
+    await bench.quiesce();
+    const sizes = bench.queue.accepted.map(({ message }) => Buffer.byteLength(JSON.stringify(message)));
+    expect(sizes.length).toBeGreaterThan(0);
+    expect(Math.max(...sizes)).toBeLessThan(MAX_MESSAGE_BYTES);
+    const [first] = await bench.verifications("vast");
+    expect(first?.phase).toBe("Pending");
+    await bench.kargo.setRun(first?.run?.name ?? "", { phase: "Failed" });
+    await bench.quiesce();
+    await bench.kargo.annotate("vast", REVERIFY_ANNOTATION, first?.id ?? "");
+    await bench.quiesce();
+    const [, second] = await bench.verifications("vast");
+    await bench.kargo.annotate("vast", ABORT_ANNOTATION, second?.id ?? "");
+    await bench.quiesce();
+    expect((await bench.verifications("vast")).map((v) => v.phase)).toEqual(["Failed", "Aborted"]);
+    expect((await bench.kargo.getStage("vast")).metadata.annotations ?? {}).toEqual({});
+    expect(bench.queue.deadLetters).toEqual([]);
+  });
+
+  it("names that mean something to JavaScript: data like any other, from Stage to ledger", async () => {
+    const names = ["__proto__", "constructor", "prototype"];
+    await bench.kargo.createStage("proto", { vars: names.map((name) => ({ name, value: "polluted" })) });
+    await bench.kargo.promote("proto", [{ name: A }]);
+    await bench.quiesce();
+    for (const name of names) {
+      bench.queue.sendText(
+        "reverify",
+        `{"specversion":"1.0","id":"${name}","source":"test","type":"dev.tallyman.reverify","${name}":{"polluted":true},
+          "data":{"project":"${PROJECT}","stage":"proto","verificationId":"${name}","actor":"${name}"}}`,
+        `${bench.key("proto").cluster}/${PROJECT}/proto`,
+      );
+    }
+    await bench.quiesce();
+    expect(await bench.verifications("proto")).toMatchObject([{ phase: "Pending" }]);
+    const requests = await Promise.all(names.map((id) => bench.ledger.readRequest(bench.key("proto"), id)));
+    expect(requests).toMatchObject(names.map((target) => ({ target, actor: target, outcome: "refused" })));
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  it("a message nested a hundred thousand deep: a dead letter; one of half characters: a refusal on record", async () => {
+    const depth = 100_000;
+    const group = `${bench.key("dev").cluster}/${PROJECT}/dev`;
+    bench.queue.sendText("verify", `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`, group);
+    bench.queue.sendText(
+      "abort",
+      String.raw`{"specversion":"1.0","id":"half-\ud83d","source":"\udc00","type":"dev.tallyman.abort",
+        "data":{"project":"lighthouse","stage":"dev","verificationId":"\ud83d","actor":"\u0000\ufffe","reason":"\udfff"}}`,
+      group,
+    );
+    await bench.quiesce();
+    expect(bench.queue.deadLetters).toHaveLength(1);
+    const { items } = await bench.ledger.listHistory(bench.key("dev"));
+    expect(items).toMatchObject([{ kind: "request", request: { outcome: "refused" } }]);
   });
 
   it("a message for a cluster that is not ours: dead letter naming it", async () => {
