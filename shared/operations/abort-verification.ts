@@ -38,24 +38,25 @@ export async function abortVerification(
   request: Request,
   redelivered: boolean,
 ): Promise<AbortVisit> {
-  const known = await world.ledger.readRequest(key, request.requestId);
-  if (known !== undefined && isSettled(known.outcome)) {
-    return redelivered ? finishSettled(world, known) : { request: known };
-  }
-  const base: RequestRecord = {
-    key,
-    requestId: request.requestId,
-    kind: "abort",
-    target: request.target,
-    actor: request.actor,
-    reason: request.reason,
-    outcome: "accepted",
-    message: "",
-    createdAt: world.clock.now(),
-  };
+  // Asked again in each round: whoever was faster may have been at work on this very request.
   return decideAgainOnConflict(async () => {
+    const known = await world.ledger.readRequest(key, request.requestId);
+    if (known !== undefined && isSettled(known.outcome)) {
+      return redelivered ? finishSettled(world, known) : { request: known };
+    }
+    const base: RequestRecord = known ?? {
+      key,
+      requestId: request.requestId,
+      kind: "abort",
+      target: request.target,
+      actor: request.actor,
+      reason: request.reason,
+      outcome: "accepted",
+      message: "",
+      createdAt: world.clock.now(),
+    };
     const record = await world.ledger.readStage(key);
-    const id = request.target ?? record.latest?.id;
+    const id = base.target ?? record.latest?.id;
     const target = id === undefined ? undefined : await world.ledger.readVerification(key, id);
     if (target !== undefined && isForeign(target.verification)) {
       return { request: await askToAbort(world, base, request, record, target) };
@@ -68,6 +69,8 @@ export async function abortVerification(
     if (target === undefined) throw new Fault("Conflict", "the verification is gone");
     if (decision.kind === "too-late") return tooLate(world, base, target.verification);
     const named = { ...base, target: target.verification.id };
+    // "The latest" is another one by the time that a second try comes: the first says once and for all which it is.
+    if (base.target === undefined) await world.ledger.writeRequest(named);
     return decision.kind === "resume"
       ? finishAbort(world, named, target)
       : beginAbort(world, named, request, target);

@@ -40,24 +40,27 @@ export async function reverifyStage(
   request: Request,
   { kind, snapshot, redelivered }: ReverifyOptions,
 ): Promise<RequestRecord> {
-  const known = await world.ledger.readRequest(key, request.requestId);
-  if (known !== undefined && isSettled(known.outcome)) {
-    // An earlier try may have died between writing the refusal and telling of it.
-    if (redelivered) await announceRefusal(world, known, undefined);
-    return known;
-  }
-  const base: RequestRecord = known ?? {
-    key,
-    requestId: request.requestId,
-    kind,
-    target: request.target,
-    actor: request.actor,
-    reason: request.reason,
-    outcome: "accepted",
-    message: "",
-    createdAt: world.clock.now(),
-  };
-  return decideAgainOnConflict(() => attemptReverify(world, key, request, base, snapshot));
+  // Asked again in each round: whoever was faster may have been at work on this very request.
+  return decideAgainOnConflict(async () => {
+    const known = await world.ledger.readRequest(key, request.requestId);
+    if (known !== undefined && isSettled(known.outcome)) {
+      // An earlier try may have died between writing the refusal and telling of it.
+      if (redelivered) await announceRefusal(world, known, undefined);
+      return known;
+    }
+    const base: RequestRecord = known ?? {
+      key,
+      requestId: request.requestId,
+      kind,
+      target: request.target,
+      actor: request.actor,
+      reason: request.reason,
+      outcome: "accepted",
+      message: "",
+      createdAt: world.clock.now(),
+    };
+    return attemptReverify(world, key, request, base, snapshot);
+  });
 }
 
 async function attemptReverify(
@@ -101,6 +104,20 @@ async function attemptReverify(
       const isHeld = record.latest?.collectionId === current.id;
       if (!isHeld || record.latest?.promotion !== (stage.lastPromotion?.name ?? "")) {
         return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
+      }
+      if (request.target === undefined) {
+        // A request without a target has one successor too, whatever has become the latest since.
+        const id = deriveVerificationId(decision.cause, stage.uid, current.id);
+        const made = await world.ledger.readVerification(key, id);
+        if (made !== undefined) return settle(world, base, started(id));
+      }
+      const first = record.waiting;
+      if (first !== undefined && first.requestId !== request.requestId) {
+        return refuse(
+          world,
+          base,
+          `request ${first.requestId} already waits to repeat verification ${first.after}`,
+        );
       }
       const waiting: WaitingRequest = {
         requestId: request.requestId,
@@ -156,7 +173,7 @@ async function publishLatest(world: World, key: StageKey, id: string): Promise<v
   if (successor !== undefined) await publishPhase(world, successor.verification, undefined);
 }
 
-/** Remembers a request until it can be carried out. A second one meanwhile is the same wish and joins the first. */
+/** Remembers a request until it can be carried out. */
 async function wait(
   world: World,
   base: RequestRecord,
@@ -165,15 +182,8 @@ async function wait(
   why: string,
   running: Versioned | undefined,
 ): Promise<RequestRecord> {
-  const first = record.waiting;
-  if (first !== undefined && first.requestId !== waiting.requestId && first.after === waiting.after) {
-    return settle(world, base, {
-      outcome: "refused",
-      message: `request ${first.requestId} already waits to repeat verification ${first.after}`,
-    });
-  }
   const written = await settle(world, base, { outcome: "waiting", message: why, target: waiting.after });
-  if (first?.requestId !== waiting.requestId) await world.ledger.writeStage({ ...record, waiting });
+  if (record.waiting === undefined) await world.ledger.writeStage({ ...record, waiting });
   if (running !== undefined && !running.verification.awaited) {
     // Read by whoever ends it. Should it end first, the condition fails and the decision is made again.
     await world.ledger.updateVerification({ ...running.verification, awaited: true }, running.revision);

@@ -1,11 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createForwarder, type Forwarder } from "../../functions/forwarder/forwarder.ts";
 import { runSession } from "../../functions/forwarder/session.ts";
+import { ABORT_ANNOTATION, REVERIFY_ANNOTATION } from "../../shared/cluster/annotations.ts";
 import { createTransport } from "../../shared/cluster/https-transport.ts";
 import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import { Fault } from "../../shared/domain/fault.ts";
 import { DEFAULT_POLICY } from "../../shared/domain/policy.ts";
 import { createCheckpointStore } from "../../shared/ledger/checkpoint.ts";
+import type { Message, MessageKind } from "../../shared/messages/schema.ts";
 import { systemClock } from "../../shared/runtime/clock.ts";
 import { silentLog, silentMeter } from "../../shared/runtime/telemetry.ts";
 import type { RunningEngine } from "../engines/dynamodb-engines.ts";
@@ -124,6 +126,89 @@ describe("the forwarder", () => {
       await bench.kargo.setHealth("dev", health);
     await bench.quiesce();
     expect(await bench.kargo.listRuns("dev")).toHaveLength(1);
+  });
+
+  it("whose batch SQS accepted without an answer sends it again, and nothing is done twice", async () => {
+    await bench.kargo.createStage("dev");
+    const sent: number[] = [];
+    const { send } = bench.queue;
+    // The forwarder's answers are lost now and then, so late that the queue's own deduplication has forgotten.
+    const lossy = async (kind: MessageKind, messages: readonly Message[]): Promise<void> => {
+      await send(kind, messages);
+      sent.push(messages.length);
+      if (sent.length % 2 === 1) {
+        bench.clock.advance(301_000);
+        throw new Fault("Transient", "the answer of SQS was lost");
+      }
+    };
+    bench.queue.send = lossy;
+    await bench.kargo.promote("dev", [{ name: A }]);
+    await bench.quiesce();
+    const [run] = await bench.kargo.listRuns("dev");
+    await bench.kargo.setRun(run?.metadata.name ?? "", { phase: "Successful" });
+    await bench.quiesce();
+    const ids = bench.queue.accepted.map(({ message }) => message.id);
+    expect(ids.length).toBeGreaterThan(new Set(ids).size);
+    expect(await bench.verifications("dev")).toMatchObject([{ phase: "Successful" }]);
+    expect(await bench.kargo.listRuns("dev")).toHaveLength(1);
+    expect((await bench.kargo.listEvents()).map((event) => event.reason).sort()).toEqual([
+      "FreightVerificationStarted",
+      "FreightVerificationSucceeded",
+    ]);
+  });
+
+  it("beside a second one that sends the same under other ids: one command, one verification, one Event", async () => {
+    await bench.kargo.createStage("dev");
+    const { options, loadOpen } = another();
+    const twin = createForwarder({
+      ...options,
+      loadOpen,
+      queue: {
+        ...bench.queue,
+        send: (kind, messages) =>
+          bench.queue.send(
+            kind,
+            messages.map((message) => ({ ...message, id: `${message.id}-twin`, source: "twin" })),
+          ),
+      },
+    });
+    const stop = new AbortController();
+    const work = twin.run(stop.signal);
+    await untilSynced(twin);
+    /** Quiet only when both have seen all there is. */
+    const quiesce = async () => {
+      for (let before = -1; before !== bench.queue.accepted.length; ) {
+        before = bench.queue.accepted.length;
+        const target = BigInt(bench.sandbox.store.stats().resourceVersion);
+        await eventually("the second forwarder has caught up", () => {
+          const seen = twin.resourceVersions();
+          return ["stages", "analysisruns"].every((each) => BigInt(seen[each] ?? "0") >= target);
+        });
+        await bench.quiesce();
+      }
+    };
+    await bench.kargo.promote("dev", [{ name: A }]);
+    await quiesce();
+    const [first] = await bench.verifications("dev");
+    await bench.kargo.setRun(first?.run?.name ?? "", { phase: "Failed", message: "no" });
+    await quiesce();
+    await bench.kargo.annotate("dev", REVERIFY_ANNOTATION, first?.id ?? "");
+    await quiesce();
+    const [, second] = await bench.verifications("dev");
+    await bench.kargo.annotate("dev", ABORT_ANNOTATION, second?.id ?? "");
+    await quiesce();
+    stop.abort();
+    await work;
+    expect(bench.queue.accepted.filter(({ message }) => message.source === "twin")).not.toEqual([]);
+    expect((await bench.verifications("dev")).map((v) => v.phase)).toEqual(["Failed", "Aborted"]);
+    expect(await bench.kargo.listRuns("dev")).toHaveLength(2);
+    const reasons = (await bench.kargo.listEvents()).map((event) => event.reason);
+    expect(reasons.filter((reason) => reason.startsWith("FreightVerification")).sort()).toEqual([
+      "FreightVerificationAborted",
+      "FreightVerificationFailed",
+      "FreightVerificationStarted",
+      "FreightVerificationStarted",
+    ]);
   });
 
   it("does not advance its checkpoint before SQS has accepted", async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ABORT_ANNOTATION } from "../../../shared/cluster/annotations.ts";
+import { handleAbort } from "../../../shared/operations/message.ts";
+import { createCrashPoints } from "../../engines/crash-points.ts";
 import { A, B, bench, onlyRun, send, setScene, shownPhases } from "./scene.ts";
 
 setScene();
@@ -96,6 +98,31 @@ describe("abort", () => {
     await bench.drain();
     expect(await bench.verifications("dev")).toMatchObject([{ phase: "Aborted" }]);
     bench.sandbox.faults.clear();
+  });
+
+  it("without a target stops what was the latest when it came, and nothing that has begun since", async () => {
+    const { id, run } = await startRunning();
+    await send("reverify", "next-1");
+    await bench.quiesce();
+    const points = createCrashPoints();
+    const world = { ...bench.world, ledger: points.guard(bench.ledger, "ledger") };
+    bench.wrap("abort", () => (message, delivery) => handleAbort(world, bench.key("dev"), message, delivery));
+    await send("abort", "stop-latest");
+    // Dies when the verification has ended and before the request is settled; the sweeper then goes on.
+    points.arm({ call: 6, when: "after" });
+    await bench.drain(0);
+    expect(points.calls.at(-1)).toBe("ledger.updateVerification");
+    points.arm(undefined);
+    await bench.sweep();
+    expect((await bench.verifications("dev")).map((v) => v.phase)).toEqual(["Aborted", "Pending"]);
+    await bench.quiesce();
+    expect((await bench.verifications("dev")).map((v) => v.phase)).toEqual(["Aborted", "Pending"]);
+    expect(await bench.ledger.readRequest(bench.key("dev"), "stop-latest")).toMatchObject({
+      outcome: "aborted",
+      target: id,
+    });
+    const told = (await bench.kargo.listRuns("dev")).filter((each) => each.spec.terminate === true);
+    expect(told.map((each) => each.metadata.name)).toEqual([run]);
   });
 
   it("of a verification that is no longer the latest is refused, with the reason in the history", async () => {
