@@ -44,8 +44,10 @@ export async function reverifyStage(
   return decideAgainOnConflict(async () => {
     const known = await world.ledger.readRequest(key, request.requestId);
     if (known !== undefined && isSettled(known.outcome)) {
-      // An earlier try may have died between writing the refusal and telling of it.
+      // An earlier try may have died between writing the request's fate and telling of it.
       if (redelivered) await announceRefusal(world, known, undefined);
+      if (redelivered && known.verificationId !== undefined)
+        await publishLatest(world, key, known.verificationId);
       return known;
     }
     const base: RequestRecord = known ?? {
@@ -80,7 +82,7 @@ async function attemptReverify(
   const record = await loadStageRecord(world, key, stage);
   if (record === undefined) return refuse(world, base, "the Stage was replaced by one of the same name");
 
-  const targetId = request.target ?? record.latest?.id;
+  const targetId = base.target ?? record.latest?.id;
   const target = targetId === undefined ? undefined : await world.ledger.readVerification(key, targetId);
   const decision = decideReverify(request, record, target?.verification);
   switch (decision.kind) {
@@ -105,12 +107,6 @@ async function attemptReverify(
       if (!isHeld || record.latest?.promotion !== (stage.lastPromotion?.name ?? "")) {
         return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
       }
-      if (request.target === undefined) {
-        // A request without a target has one successor too, whatever has become the latest since.
-        const id = deriveVerificationId(decision.cause, stage.uid, current.id);
-        const made = await world.ledger.readVerification(key, id);
-        if (made !== undefined) return settle(world, base, started(id));
-      }
       const first = record.waiting;
       if (first !== undefined && first.requestId !== request.requestId) {
         return refuse(
@@ -119,6 +115,9 @@ async function attemptReverify(
           `request ${first.requestId} already waits to repeat verification ${first.after}`,
         );
       }
+      // "The latest" is another one by the time that a second try comes: the first says once and for all which it is.
+      const pinned = { ...base, target: target?.verification.id };
+      if (base.target === undefined) await world.ledger.writeRequest(pinned);
       const waiting: WaitingRequest = {
         requestId: request.requestId,
         cause: decision.cause,
@@ -128,13 +127,13 @@ async function attemptReverify(
         ...(request.reason === undefined ? {} : { reason: request.reason }),
       };
       if (decision.kind === "wait") {
-        return wait(world, base, record, waiting, `waits for verification ${waiting.after} to end`, target);
+        return wait(world, pinned, record, waiting, `waits for verification ${waiting.after} to end`, target);
       }
       const gate = findClosedGate(stage);
-      if (gate !== undefined) return wait(world, base, record, waiting, gate, undefined);
+      if (gate !== undefined) return wait(world, pinned, record, waiting, gate, undefined);
       const start = buildStart(stage, current, decision.cause, waiting);
       const verification = await startLatest(world, key, stage, record, start);
-      return settle(world, base, started(verification.id));
+      return settle(world, pinned, started(verification.id));
     }
   }
 }

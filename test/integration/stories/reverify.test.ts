@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { REVERIFY_ANNOTATION } from "../../../shared/cluster/annotations.ts";
+import { handleReverify } from "../../../shared/operations/message.ts";
+import { createCrashPoints } from "../../engines/crash-points.ts";
 import { A, B, bench, onlyRun, send, setScene } from "./scene.ts";
 
 setScene();
@@ -96,6 +98,39 @@ describe("reverify", () => {
     await send("reverify", "free-2");
     await bench.quiesce();
     expect(await bench.verifications("dev")).toHaveLength(3);
+  });
+
+  it("without a target is done once, even if others have followed by the time that its second try comes", async () => {
+    await endFirst();
+    const points = createCrashPoints();
+    const world = { ...bench.world, ledger: points.guard(bench.ledger, "ledger") };
+    bench.wrap(
+      "reverify",
+      () => (message, delivery) => handleReverify(world, bench.key("dev"), message, delivery),
+    );
+    await send("reverify", "free-1");
+    points.arm({ call: 6, when: "after" });
+    await bench.drain(0);
+    expect(points.calls.at(-1)).toBe("ledger.writeStage");
+    points.arm(undefined);
+    const startedBy = async (requestId: string) =>
+      (await bench.verifications("dev")).find(
+        ({ cause }) => cause.kind === "request" && cause.requestId === requestId,
+      );
+    const second = await startedBy("free-1");
+    await bench.kargo.setRun(second?.run?.name ?? "", { phase: "Successful" });
+    await bench.settle();
+    await send("verify", "also-1", { actor: "ada" });
+    await bench.drain(0);
+    const third = await startedBy("also-1");
+    expect(third?.phase).toBe("Pending");
+    await bench.quiesce();
+    expect(await bench.verifications("dev")).toHaveLength(3);
+    expect((await bench.ledger.readStage(bench.key("dev"))).latest?.id).toBe(third?.id);
+    expect(await bench.ledger.readRequest(bench.key("dev"), "free-1")).toMatchObject({
+      outcome: "started",
+      verificationId: second?.id,
+    });
   });
 
   it("of something that is no verification's id is refused, and the annotation removed", async () => {
