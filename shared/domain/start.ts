@@ -89,6 +89,19 @@ export function findExclusion(
 }
 
 /**
+ * The Promotion that brought the Freight which the Stage holds; `""` where the Stage names none. A last Promotion that
+ * did not succeed brought nothing: then it is the one that the ledger knows this Freight by, or `undefined`.
+ */
+export function findBringer(stage: StageSnapshot, record: StageRecord): string | undefined {
+  const { current, lastPromotion } = stage;
+  if (lastPromotion?.phase === undefined || lastPromotion.phase === "Succeeded") {
+    return lastPromotion?.name ?? "";
+  }
+  if (record.awaiting?.collection.id === current?.id) return record.awaiting?.promotion;
+  return record.latest?.collectionId === current?.id ? record.latest?.promotion : undefined;
+}
+
+/**
  * Decides what a sight of a Stage asks for, given what the ledger knows. Pure; `now` in milliseconds since the epoch.
  *
  * @throws Fault `Invalid` when the snapshot's resourceVersion is not a number.
@@ -103,7 +116,8 @@ export function decideStage(
   const collection = stage.current;
   if (exclusion !== undefined || collection === undefined)
     return { kind: "nothing", reason: exclusion ?? "" };
-  const promotion = stage.lastPromotion?.name ?? "";
+  const promotion = findBringer(stage, record);
+  if (promotion === undefined) return { kind: "nothing", reason: findClosedGate(stage) ?? "" };
   const { latest } = record;
 
   if (latest !== undefined && latest.promotion === promotion && latest.collectionId === collection.id) {
@@ -157,7 +171,7 @@ export function buildStart(
   return {
     id: deriveVerificationId(cause, stage.uid, collection.id),
     cause,
-    promotion: stage.lastPromotion?.name ?? "",
+    promotion: cause.kind === "promotion" ? cause.promotion : (stage.lastPromotion?.name ?? ""),
     collection,
     missingOrigins: findMissingOrigins(stage.requestedOrigins, collection),
     ...(request === undefined ? {} : { request }),

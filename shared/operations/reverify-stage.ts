@@ -2,7 +2,7 @@ import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
 import { deriveAnalysisRunName, deriveVerificationId, type StageKey } from "../domain/identity.ts";
 import { decideReverify, deriveRequestCause, type Request, settleRequest } from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
-import { buildStart, findClosedGate, findExclusion } from "../domain/start.ts";
+import { buildStart, findBringer, findClosedGate, findExclusion } from "../domain/start.ts";
 import {
   isSettled,
   type RequestKind,
@@ -104,7 +104,7 @@ async function attemptReverify(
       if (current === undefined) return refuse(world, base, "the Stage holds no Freight");
       // Whether it is the run's end or the gate that keeps it: by then another verification is the latest.
       const isHeld = record.latest?.collectionId === current.id;
-      if (!isHeld || record.latest?.promotion !== (stage.lastPromotion?.name ?? "")) {
+      if (!isHeld || record.latest?.promotion !== findBringer(stage, record)) {
         return refuse(world, base, "another Promotion has brought Freight whose own verification is due");
       }
       const first = record.waiting;

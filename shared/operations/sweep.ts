@@ -9,6 +9,7 @@ import { endVerification } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
 import { findLimit, findMode, findOtherShard } from "../domain/policy.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
+import { findBringer } from "../domain/start.ts";
 import { isForeign, type StageRecord, type Verification } from "../domain/verification.ts";
 import { endAborted, endOverdue } from "./abort-verification.ts";
 import { followForeignRun, observeRun } from "./observe-run.ts";
@@ -294,7 +295,7 @@ async function revisit(
   }
   const isAtLatest =
     record?.latest?.collectionId === stage.current?.id &&
-    record?.latest?.promotion === (stage.lastPromotion?.name ?? "");
+    record?.latest?.promotion === (record === undefined ? "" : findBringer(stage, record));
   if (record?.latest !== undefined && isAtLatest && record.waiting === undefined) {
     const { id } = record.latest;
     const isTold = stage.history.some(({ verifications }) => verifications.some((entry) => entry.id === id));

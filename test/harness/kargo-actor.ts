@@ -16,6 +16,8 @@ export interface KargoActor {
     freight: readonly FreightChoice[],
     options?: { readonly health?: string | null },
   ): Promise<string>;
+  /** Carries a Promotion to its failure: the Freight stays, and there are no health checks any more. */
+  failPromotion(stage: string): Promise<string>;
   setHealth(stage: string, health: string | null): Promise<void>;
   /** Merges into the Stage's status what a controller writes there. */
   patchStatus(stage: string, status: Json): Promise<void>;
@@ -246,6 +248,21 @@ export function createKargoActor(transport: KubernetesTransport, project: string
         };
       });
       if (health !== null) await changeStatus(stage, () => ({ health: { status: health } }));
+      return name;
+    },
+
+    async failPromotion(stage) {
+      const name = `${stage}.01jd${String(++promotions).padStart(22, "0")}.failed`;
+      await changeStatus(stage, () => ({ currentPromotion: { name } }));
+      await changeStatus(stage, () => ({
+        currentPromotion: null,
+        lastPromotion: {
+          name,
+          status: { phase: "Failed" },
+          finishedAt: new Date(clock.now()).toISOString(),
+        },
+        health: { status: "Unknown" },
+      }));
       return name;
     },
 

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { ABORT_ANNOTATION, REVERIFY_ANNOTATION } from "../../../shared/cluster/annotations.ts";
+import { createCluster } from "../../../shared/cluster/cluster.ts";
+import { createTransport } from "../../../shared/cluster/https-transport.ts";
+import type { KubernetesTransport } from "../../../shared/cluster/transport.ts";
 import { MAX_MESSAGE_BYTES } from "../../../shared/messages/codec.ts";
+import { handleVerify } from "../../../shared/operations/message.ts";
 import { PROJECT } from "../../harness/workbench.ts";
 import { A, bench, onlyRun, send, setScene, shownPhases } from "./scene.ts";
 
@@ -125,6 +129,31 @@ describe("bad input has a named outcome", () => {
     expect(bench.queue.deadLetters).toHaveLength(1);
     const { items } = await bench.ledger.listHistory(bench.key("dev"));
     expect(items).toMatchObject([{ kind: "request", request: { outcome: "refused" } }]);
+  });
+
+  it("a cluster without Argo Rollouts: Error naming what is missing, at once, and nothing is verified", async () => {
+    const { cluster } = bench.key("dev");
+    const real = createTransport({ server: bench.sandbox.url });
+    const without: KubernetesTransport = {
+      ...real,
+      request: (request) =>
+        request.method === "POST" && request.path.endsWith("/analysisruns")
+          ? Promise.resolve({ status: 404, headers: {}, body: "404 page not found" })
+          : real.request(request),
+    };
+    const world = { ...bench.world, findCluster: () => createCluster(cluster, without) };
+    bench.wrap(
+      "verify",
+      () => (message, delivery) => handleVerify(world, bench.key("dev"), message, delivery),
+    );
+    await bench.kargo.promote("dev", [{ name: A }]);
+    await bench.quiesce();
+    real.close();
+    expect(await bench.verifications("dev")).toMatchObject([
+      { phase: "Error", reason: "CannotBuild", message: expect.stringContaining("analysisruns") },
+    ]);
+    expect(await bench.kargo.getFreight(A)).not.toHaveProperty("status.verifiedIn");
+    expect(bench.queue.deadLetters).toEqual([]);
   });
 
   it("a message for a cluster that is not ours: dead letter naming it", async () => {
