@@ -1,5 +1,6 @@
 import type { AnalysisRunSnapshot } from "../../shared/domain/analysis-run.ts";
 import { isTerminal, readRunPhase } from "../../shared/domain/phase.ts";
+import { formatTemplate, type TemplateState } from "../../shared/domain/template-drift.ts";
 import type { RequestRecord } from "../../shared/domain/verification.ts";
 import type { DescribedVerification } from "../lookup.ts";
 import { formatCause, formatFreight, formatOutcome, formatPhase, formatTook } from "./labels.ts";
@@ -30,6 +31,10 @@ function formatFields(fields: readonly Field[], { columns, paint }: ViewOptions)
 const moment = (time: number | undefined, now: number): string =>
   time === undefined ? "" : `${formatAbsolute(time)} (${formatAge(time, now)})`;
 
+/** `AnalysisTemplate/smoke, generation 3 (1f0c52a9b3d4)`. */
+const formatTemplateState = (template: TemplateState): string =>
+  `${formatTemplate(template)}, generation ${template.generation} (${template.hash})`;
+
 /** Everything about one verification: what it is, how it went, what was measured. */
 export function formatDescription(
   { verification, transitions }: DescribedVerification,
@@ -49,6 +54,13 @@ export function formatDescription(
       ["Cause", formatCause(verification.cause, true)],
       ["Promotion", verification.cause.kind === "promotion" ? "" : verification.promotion],
       ["Actor", verification.actor],
+      ["Templates", (verification.templates ?? []).map(formatTemplateState).join(", ")],
+      [
+        "Changed since",
+        verification.drift === undefined
+          ? ""
+          : `${verification.drift.templates.map(formatTemplateState).join(", ")}, seen ${moment(verification.drift.at, now)}`,
+      ],
       ["AnalysisRun", run === undefined ? "none" : run.name],
       ["Run's phase", run === undefined ? "" : run.phase || "(not touched yet)"],
       ["Created", moment(verification.createdAt, now)],

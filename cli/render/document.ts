@@ -66,6 +66,11 @@ export function toVerification(verification: Verification): Document {
     collection: verification.collection,
     missingOrigins: verification.missingOrigins,
     analysisRun: verification.run,
+    templates: verification.templates,
+    templateDrift:
+      verification.drift === undefined
+        ? undefined
+        : { at: time(verification.drift.at), templates: verification.drift.templates },
     abort:
       abort === undefined
         ? undefined

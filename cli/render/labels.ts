@@ -82,11 +82,12 @@ export function formatTook(verification: Verification, now: number): string {
 
 /** Who asked and what there is to say: `ada: error-rate is 0.4`. */
 export function formatRemark(verification: Verification): string {
-  const { actor, message, abort, reason, missingOrigins } = verification;
+  const { actor, message, abort, drift, reason, missingOrigins } = verification;
   if (abort !== undefined) return `aborted${by(abort.actor)}${abort.reason ? `: ${abort.reason}` : ""}`;
   const said = [
     message || (reason ?? ""),
     missingOrigins.length === 0 ? "" : `without ${missingOrigins.join(", ")}`,
+    drift === undefined ? "" : `made with an older ${drift.templates.map(({ name }) => name).join(", ")}`,
   ].filter((part) => part !== "");
   return join(actor, said.join("; "));
 }

@@ -79,6 +79,8 @@ export interface KnownStage {
   readonly name: string;
   /** Whether anything can be verified in it. */
   readonly isRegular: boolean;
+  /** The templates that it names, as `AnalysisTemplate/smoke`. */
+  readonly templates: readonly string[];
 }
 
 /**

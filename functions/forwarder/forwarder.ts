@@ -12,6 +12,7 @@ import { coalesce, type Origin, type Outgoing, sendAll } from "./outgoing.ts";
 import {
   createReflector,
   type Reflector,
+  type ReflectorConfig,
   type ReflectorEvent,
   type ReflectorOptions,
   type ReflectorTrouble,
@@ -20,6 +21,7 @@ import { Refusal } from "./refusal.ts";
 import { createRunTraces, planRunDeletion, planRunMessage } from "./run-trace.ts";
 import { createStageDirectory } from "./stage-directory.ts";
 import { createStageTraces, planStageMessages, type StageTrace } from "./stage-trace.ts";
+import { planTemplateMessages, type TemplateTrace, traceTemplate } from "./template-trace.ts";
 
 export interface ForwarderOptions {
   readonly cluster: string;
@@ -51,6 +53,11 @@ export interface Forwarder {
 const STAGES = "stages";
 const RUNS = "analysisruns";
 const APPLICATIONS = "applications";
+const TEMPLATES = {
+  analysistemplates: "AnalysisTemplate",
+  clusteranalysistemplates: "ClusterAnalysisTemplate",
+} as const;
+type TemplateResource = keyof typeof TEMPLATES;
 const STAGES_PATH = "/apis/kargo.akuity.io/v1alpha1/stages";
 /** A cluster may have no Argo CD, or not let us watch it; there is no hurry then. */
 const OPTIONAL_BACKOFF_CAP_MS = 300_000;
@@ -78,13 +85,15 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   /** True until the first complete list; a resumed watch has no such list. */
-  const listing = {
+  const listing: Record<string, boolean> = {
     [STAGES]: options.checkpoint === undefined,
     [RUNS]: options.checkpoint === undefined,
-    [APPLICATIONS]: options.checkpoint?.resourceVersions[APPLICATIONS] === undefined,
   };
+  for (const resource of [APPLICATIONS, ...Object.keys(TEMPLATES)]) {
+    listing[resource] = options.checkpoint?.resourceVersions[resource] === undefined;
+  }
 
-  function noteSynced(resource: keyof typeof listing, events: readonly ReflectorEvent<unknown>[]): void {
+  function noteSynced(resource: string, events: readonly ReflectorEvent<unknown>[]): void {
     if (events.some((event) => event.type === "synced")) listing[resource] = false;
   }
 
@@ -99,7 +108,14 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       if (stage === undefined) continue;
       const previous = event.type === "changed" ? event.previous : undefined;
       outgoing.push(
-        ...planStageMessages(origin, stage, previous, event.current, listing[STAGES], options.policy),
+        ...planStageMessages(
+          origin,
+          stage,
+          previous,
+          event.current,
+          listing[STAGES] === true,
+          options.policy,
+        ),
       );
     }
     await forward(outgoing);
@@ -121,7 +137,14 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
         const previous = event.type === "changed" ? event.previous : undefined;
         if (run !== undefined) {
           outgoing.push(
-            planRunMessage(origin, run, previous, listing[RUNS], (id) => open.has(id), options.policy),
+            planRunMessage(
+              origin,
+              run,
+              previous,
+              listing[RUNS] === true,
+              (id) => open.has(id),
+              options.policy,
+            ),
           );
         }
       }
@@ -131,9 +154,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   const applicationTraces = createApplicationTraces();
-  const toKnownStage = (key: string, { isRegular }: StageTrace): KnownStage => {
+  const toKnownStage = (key: string, { isRegular, templates }: StageTrace): KnownStage => {
     const [project = "", name = ""] = key.split("/");
-    return { project, name, isRegular };
+    return { project, name, isRegular, templates };
   };
   const directory = createStageDirectory({
     transport: options.transport,
@@ -148,21 +171,36 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       }
     },
   });
+  /** Every Stage, where they have all been seen. */
+  const knownStages = (): KnownStage[] | undefined =>
+    stages.state().complete
+      ? [...stages.entries()].map(([key, trace]) => toKnownStage(key, trace))
+      : undefined;
   const planApplications = createApplicationHandler({
     origin,
     cluster: createCluster(options.cluster, options.transport),
     traces: applicationTraces,
-    known: () =>
-      stages.state().complete
-        ? [...stages.entries()].map(([key, trace]) => toKnownStage(key, trace))
-        : undefined,
+    known: knownStages,
     listStages: () => directory.list(signal),
     log,
     meter,
   });
   async function handleApplications(events: readonly ReflectorEvent<ApplicationTrace>[]): Promise<void> {
-    await forward(await planApplications(events, listing[APPLICATIONS]));
+    await forward(await planApplications(events, listing[APPLICATIONS] === true));
     noteSynced(APPLICATIONS, events);
+  }
+
+  async function handleTemplates(
+    resource: TemplateResource,
+    events: readonly ReflectorEvent<TemplateTrace>[],
+  ): Promise<void> {
+    const changes = events.filter((event) => event.type === "changed" || event.type === "added");
+    if (listing[resource] !== true && changes.length > 0) {
+      const users = knownStages() ?? (await directory.list(signal));
+      const all = templates.flatMap(({ reflector }) => [...reflector.entries()].map(([, trace]) => trace));
+      await forward(changes.flatMap(({ current }) => planTemplateMessages(origin, current, all, users)));
+    }
+    noteSynced(resource, events);
   }
 
   const common = {
@@ -202,28 +240,45 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     project: runTraces.project,
     handler: handleRuns,
   });
-  let saidWhy = "";
-  const applications = createReflector({
-    ...common,
-    ...resume(APPLICATIONS),
-    path: "/apis/argoproj.io/v1alpha1/applications",
+  /** What a cluster may lack, or not let us watch. It is said once, and tried again from time to time. */
+  function watchOptional<T>(
+    resource: string,
+    config: Pick<ReflectorConfig<T>, "project" | "handler">,
+  ): Reflector<T> {
+    let saidWhy = "";
+    return createReflector({
+      ...common,
+      ...resume(resource),
+      ...config,
+      path: `/apis/argoproj.io/v1alpha1/${resource}`,
+      options: {
+        ...options.reflector,
+        backoffCapMs: options.reflector?.backoffCapMs ?? OPTIONAL_BACKOFF_CAP_MS,
+      },
+      onTrouble: (trouble: ReflectorTrouble) => {
+        const why = trouble.fault.message;
+        if (!(trouble.fault instanceof Refusal)) return common.onTrouble(trouble);
+        if (why !== saidWhy)
+          log.info("a resource is not watched for now", { cluster: options.cluster, resource, why });
+        saidWhy = why;
+      },
+    });
+  }
+  const applications = watchOptional(APPLICATIONS, {
     project: applicationTraces.project,
     handler: handleApplications,
-    options: {
-      ...options.reflector,
-      backoffCapMs: options.reflector?.backoffCapMs ?? OPTIONAL_BACKOFF_CAP_MS,
-    },
-    onTrouble: (trouble: ReflectorTrouble) => {
-      const why = trouble.fault.message;
-      if (!(trouble.fault instanceof Refusal)) return common.onTrouble(trouble);
-      if (why !== saidWhy)
-        log.info("Applications are not watched for now", { cluster: options.cluster, why });
-      saidWhy = why;
-    },
   });
+  const templates = (Object.keys(TEMPLATES) as TemplateResource[]).map((resource) => ({
+    resource,
+    reflector: watchOptional(resource, {
+      project: (object) => traceTemplate(TEMPLATES[resource], object),
+      handler: (events) => handleTemplates(resource, events),
+    }),
+  }));
   /** Without these a forwarder is no use. */
   const needed: Record<string, Reflector<unknown>> = { [STAGES]: stages, [RUNS]: runs };
   const reflectors: Record<string, Reflector<unknown>> = { ...needed, [APPLICATIONS]: applications };
+  for (const { resource, reflector } of templates) reflectors[resource] = reflector;
 
   return {
     async run(until) {

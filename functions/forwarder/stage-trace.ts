@@ -4,6 +4,7 @@ import { deriveAnnotationRequestId } from "../../shared/domain/identity.ts";
 import { type ClusterPolicy, findMode, findOtherShard } from "../../shared/domain/policy.ts";
 import type { AnnotationRequest, StageSnapshot } from "../../shared/domain/stage.ts";
 import { findClosedGate, findExclusion } from "../../shared/domain/start.ts";
+import { formatTemplate } from "../../shared/domain/template-drift.ts";
 import { buildMessage, fitMessage, observeStage } from "../../shared/messages/codec.ts";
 import type { Message, MessageKind } from "../../shared/messages/schema.ts";
 import type { Origin, Outgoing } from "./outgoing.ts";
@@ -18,6 +19,8 @@ export interface StageTrace {
   readonly exclusion: string | undefined;
   /** Whether verifications can ever take place here: a Stage of ours that is more than control flow. */
   readonly isRegular: boolean;
+  /** The templates that it names, as `AnalysisTemplate/smoke`. */
+  readonly templates: readonly string[];
   /** Why nothing may start; `""` while the gate is open. */
   readonly gate: string;
   readonly promotion: string;
@@ -41,6 +44,7 @@ function traceStage(stage: StageSnapshot, policy: ClusterPolicy): StageTrace {
   return {
     uid: stage.uid,
     exclusion: findExclusion(stage, policy),
+    templates: (stage.verification?.analysisTemplates ?? []).map(formatTemplate),
     isRegular: !stage.controlFlow && findOtherShard(stage, policy) === undefined,
     gate: findClosedGate(stage) ?? "",
     promotion: stage.lastPromotion?.name ?? "",

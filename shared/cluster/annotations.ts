@@ -17,6 +17,10 @@ export const MODE_ANNOTATION = "tallyman.dev/mode";
 export const DEADLINE_ANNOTATION = "tallyman.dev/deadline";
 /** On a Stage: how long Freight may wait for its verification to start. */
 export const START_DEADLINE_ANNOTATION = "tallyman.dev/start-deadline";
+/** On a Stage: `reverify` when a template that its latest verification used has changed. */
+export const ON_TEMPLATE_CHANGE_ANNOTATION = "tallyman.dev/on-template-change";
+/** On an AnalysisRun: the templates that it was made of, as JSON. */
+export const TEMPLATES_ANNOTATION = "tallyman.dev/templates";
 /** On an Argo CD Application: the Stages that may change it. We route events by it and grant nothing. */
 export const AUTHORIZED_STAGE_ANNOTATION = "kargo.akuity.io/authorized-stage";
 /** On a Stage: its shard. */

@@ -48,6 +48,8 @@ export interface Cluster {
   listPromotions(project: string): AsyncIterable<ObjectPage>;
   /** All Stages, in every Project, page by page. */
   listStages(): AsyncIterable<ObjectPage>;
+  /** All templates of a kind, in every Project, page by page. */
+  listTemplates(kind: TemplateReference["kind"]): AsyncIterable<ObjectPage>;
 }
 
 const KARGO = "/apis/kargo.akuity.io/v1alpha1";
@@ -161,6 +163,8 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
     listAnalysisRuns: () => list(`${ROLLOUTS}/analysisruns`, STAGE_LABEL),
     listPromotions: (project) => list(inProject(KARGO, project, "promotions")),
     listStages: () => list(`${KARGO}/stages`),
+    listTemplates: (kind) =>
+      list(`${ROLLOUTS}/${kind === "AnalysisTemplate" ? "analysistemplates" : "clusteranalysistemplates"}`),
   };
 }
 

@@ -5,13 +5,14 @@ import {
   MISSING_FREIGHT_ANNOTATION,
   MODE_ANNOTATION,
   ON_SUPERSEDE_ANNOTATION,
+  ON_TEMPLATE_CHANGE_ANNOTATION,
   START_DEADLINE_ANNOTATION,
 } from "./annotations.ts";
 import { cutHead, readPath } from "./plain-object.ts";
 
 type Settings = Pick<
   StageSnapshot,
-  "missingFreight" | "onSupersede" | "mode" | "deadline" | "startDeadline" | "warnings"
+  "missingFreight" | "onSupersede" | "onTemplateChange" | "mode" | "deadline" | "startDeadline" | "warnings"
 >;
 
 /** Characters of a value that a warning repeats. */
@@ -45,12 +46,18 @@ export function readStageSettings(object: unknown): Settings {
     "write hold or verify-partial",
   );
   const onSupersede = read(ON_SUPERSEDE_ANNOTATION, oneOf("follow", "abort"), "write follow or abort");
+  const onTemplateChange = read(
+    ON_TEMPLATE_CHANGE_ANNOTATION,
+    oneOf("reverify", "mark"),
+    "write reverify or mark",
+  );
   const mode = read(MODE_ANNOTATION, oneOf("managed", "companion"), "write managed or companion");
   const deadline = read(DEADLINE_ANNOTATION, parseDuration, help);
   const startDeadline = read(START_DEADLINE_ANNOTATION, parseDuration, help);
   return {
     missingFreight: missingFreight ?? "verify-partial",
     ...(onSupersede === "abort" ? { onSupersede } : {}),
+    ...(onTemplateChange === "reverify" ? { onTemplateChange } : {}),
     ...(mode === undefined ? {} : { mode }),
     ...(deadline === undefined ? {} : { deadline }),
     ...(startDeadline === undefined ? {} : { startDeadline }),

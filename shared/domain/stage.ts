@@ -81,6 +81,8 @@ export interface StageSnapshot {
   readonly deadline?: number | undefined;
   /** Seconds that Freight may wait for its verification to start; annotation `tallyman.dev/start-deadline`. */
   readonly startDeadline?: number | undefined;
+  /** What a change of its templates leads to; annotation `tallyman.dev/on-template-change`. */
+  readonly onTemplateChange?: "reverify" | undefined;
   /** What its `tallyman.dev/` annotations say that cannot be used, one sentence each. */
   readonly warnings?: readonly string[] | undefined;
 }

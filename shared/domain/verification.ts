@@ -2,6 +2,7 @@ import type { MeasurementCounts } from "./analysis-run.ts";
 import type { FreightCollection } from "./freight.ts";
 import type { Cause, OwnCause, StageKey } from "./identity.ts";
 import type { Phase } from "./phase.ts";
+import type { TemplateDrift, TemplateState } from "./template-drift.ts";
 
 /** Why a verification is in its phase, where the phase alone does not say. Stable: alarms and scripts match on it. */
 export type Reason =
@@ -54,6 +55,10 @@ export interface Verification {
   readonly observed: string;
   readonly counts?: MeasurementCounts | undefined;
   readonly abort?: AbortRecord | undefined;
+  /** The templates that its run was made of; absent where there was none, or where they are too many to keep. */
+  readonly templates?: readonly TemplateState[] | undefined;
+  /** What of them has changed since, while this was the Stage's latest verification. */
+  readonly drift?: TemplateDrift | undefined;
   /** A reverify waits for this verification to end. */
   readonly awaited: boolean;
 }
@@ -70,6 +75,9 @@ export interface LatestVerification {
   readonly collectionId: string;
   /** The request that it was started for, if one asked for it. */
   readonly requestId?: string | undefined;
+  /** The templates that it was made with, and those of them that have changed since. */
+  readonly templates?: readonly TemplateState[] | undefined;
+  readonly drift?: readonly TemplateState[] | undefined;
 }
 
 /** A request that waits for the running verification to end or for the Stage to become healthy. */

@@ -4,6 +4,7 @@ import { type AnalysisRunSnapshot, addCounts, type MeasurementCounts } from "../
 import type { FreightReference } from "../domain/freight.ts";
 import { type Cause, deriveAnalysisRunName, formatStageKey, parseStageKey } from "../domain/identity.ts";
 import { isTerminal, type Phase } from "../domain/phase.ts";
+import type { TemplateState } from "../domain/template-drift.ts";
 import type {
   AbortRecord,
   LatestVerification,
@@ -32,6 +33,7 @@ import type {
  * | `ph` `re` `ms` `t0` `t1` `t2` | v, p | phase, reason, message, created, started, finished (ms) |
  * | `rn` `rp` `ob` `ct` | v | run's name (unless derived) and phase, observed resourceVersion, counts |
  * | `ab` `aw` | v | recorded abort, whether a reverify waits |
+ * | `tp` `td` | v | templates of the run (kind, name, generation, hash), those that have changed since |
  * | `rn` `ca` `co` `ph` | r | kind, target, resulting verification, outcome: an index takes few attributes |
  * | `st` | s | `la` latest verification, `aa` awaiting Freight, `wa` waiting request, `sh` digest of what was shown |
  */
@@ -60,7 +62,7 @@ const encode = (value: object): Item => marshall(value, { removeUndefinedValues:
 export function encodeVerification(v: Verification, revision: number): Item {
   const { cluster, project } = v.key;
   const single = v.collection.freight.length === 1 ? v.collection.freight[0]?.name : undefined;
-  const build = (messageLimit: number, withFreight: boolean): Item => {
+  const build = (messageLimit: number, withFreight: boolean, withTemplates: boolean): Item => {
     const item = encode({
       pk: formatStageKey(v.key),
       sk: verificationSortKey(v.id),
@@ -89,15 +91,35 @@ export function encodeVerification(v: Verification, revision: number): Item {
       ct: v.counts === undefined ? undefined : encodeCounts(v.counts),
       ab: v.abort,
       aw: v.awaited ? true : undefined,
+      tp: withTemplates ? v.templates?.map(encodeTemplate) : undefined,
+      td: v.drift === undefined ? undefined : { a: v.drift.at, t: v.drift.templates.map(encodeTemplate) },
     });
     item.ob = { N: v.observed };
     return item;
   };
-  const whole = build(MESSAGE_LIMIT, true);
+  const whole = build(MESSAGE_LIMIT, true, true);
   if (sizeOf(whole) <= HEAD_LIMIT) return whole;
+  // The AnalysisRun says of what it was made, too.
+  const bare = build(MESSAGE_LIMIT, true, false);
+  if (sizeOf(bare) <= HEAD_LIMIT) return bare;
   // The whole message is in the transition's item, several Freight are in items of their own.
-  const cutItem = build(80, v.collection.freight.length <= 1);
+  const cutItem = build(80, v.collection.freight.length <= 1, false);
   return cutItem;
+}
+
+/** `A|smoke|3|1f0c…`: kind, name, generation and hash; C is a template of the cluster. */
+function encodeTemplate({ kind, name, generation, hash }: TemplateState): string {
+  return `${kind === "AnalysisTemplate" ? "A" : "C"}|${name}|${generation}|${hash}`;
+}
+
+function decodeTemplate(text: string): TemplateState {
+  const [kind, name = "", generation = "", hash = ""] = text.split("|");
+  return {
+    kind: kind === "A" ? "AnalysisTemplate" : "ClusterAnalysisTemplate",
+    name,
+    generation: Number(generation),
+    hash,
+  };
 }
 
 function derivedRunName(v: Verification): string {
@@ -135,6 +157,8 @@ export function decodeVerification(item: Item): { verification: Verification; re
       counts: raw.ct === undefined ? undefined : decodeCounts(raw.ct),
       abort: raw.ab,
       awaited: raw.aw ?? false,
+      ...(raw.tp === undefined ? {} : { templates: raw.tp.map(decodeTemplate) }),
+      ...(raw.td === undefined ? {} : { drift: { at: raw.td.a, templates: raw.td.t.map(decodeTemplate) } }),
     },
   };
 }
@@ -161,6 +185,8 @@ interface RawHead {
   ct?: number[];
   ab?: AbortRecord;
   aw?: boolean;
+  tp?: string[];
+  td?: { a: number; t: string[] };
 }
 
 /** One row for each member of a collection that has several, so that each Freight finds the verification. */

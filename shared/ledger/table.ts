@@ -32,6 +32,6 @@ export const LEDGER_TABLE = {
    */
   projectedAttributes: [
     ...["ty", "u", "ca", "pr", "co", "fr", "mo", "ac", "ph", "re", "ms", "t0", "t1", "t2", "rn", "rp", "ab"],
-    "st",
+    ...["st", "td"],
   ],
 } as const;

@@ -53,7 +53,7 @@ export function decodeMessage(body: string, kind: MessageKind): Message {
 /** The snapshot must be of the Stage that the message is for, or a forged one could act on another. */
 function assertConsistent(data: MessageData): void {
   const { observed } = data;
-  if (observed === undefined) return;
+  if (observed === undefined || observed.kind === "Template") return;
   const stage = observed.kind === "Stage" ? observed.name : observed.stage;
   const reasons: string[] = [];
   if (observed.project !== data.project) {

@@ -120,6 +120,7 @@ const stageSnapshot = z.object({
     .check(z.maxLength(100)),
   reverify: z.optional(annotationRequest),
   abort: z.optional(annotationRequest),
+  onTemplateChange: z.optional(z.literal("reverify")),
   missingFreight: z.enum(["verify-partial", "hold"]),
   onSupersede: z.optional(z.enum(["follow", "abort"])),
   mode: z.optional(z.enum(["managed", "companion"])),
@@ -186,6 +187,15 @@ const analysisRunSnapshot = z.object({
   phaseChanged: z.optional(z.boolean()),
 });
 
+/** A template that a Stage's verification uses, as it is now. */
+const templateState = z.object({
+  kind: z.literal("Template"),
+  template: z.enum(["AnalysisTemplate", "ClusterAnalysisTemplate"]),
+  name: subdomain,
+  generation: count,
+  hash: text(64),
+});
+
 // Strict: a misspelt `verificationId` must not turn a request about one verification into one about another.
 const data = z.strictObject({
   cluster: z.optional(label),
@@ -195,7 +205,7 @@ const data = z.strictObject({
   verificationId: z.optional(text(256)),
   actor: z.optional(text(512)),
   reason: z.optional(text(1024)),
-  observed: z.optional(z.discriminatedUnion("kind", [stageSnapshot, analysisRunSnapshot])),
+  observed: z.optional(z.discriminatedUnion("kind", [stageSnapshot, analysisRunSnapshot, templateState])),
 });
 
 /** Kinds of message, which are also the names of the queues. */

@@ -5,11 +5,14 @@ import {
   isSameRun,
   readArtifacts,
 } from "../cluster/analysis-run-builder.ts";
+import { TEMPLATES_ANNOTATION } from "../cluster/annotations.ts";
 import type { Cluster, KubernetesObject } from "../cluster/cluster.ts";
+import { readTemplateState, readUsedTemplates } from "../cluster/template-reader.ts";
 import type { RunIdentity } from "../domain/analysis-run.ts";
 import { Fault } from "../domain/fault.ts";
 import { formatStageKey, type StageKey } from "../domain/identity.ts";
 import type { StageSnapshot, TemplateReference } from "../domain/stage.ts";
+import type { TemplateState } from "../domain/template-drift.ts";
 
 /** More templates than this in one verification is a loop or a mistake. */
 const MAX_TEMPLATES = 100;
@@ -18,6 +21,8 @@ export interface MadeRun {
   readonly created: boolean;
   readonly object: KubernetesObject;
   readonly warnings: readonly string[];
+  /** Of what the run was made, as it says itself. */
+  readonly templates: readonly TemplateState[];
 }
 
 /**
@@ -54,14 +59,23 @@ export async function makeAnalysisRun(
     ...(controllerInstanceId === undefined ? {} : { controllerInstanceId }),
     ...(identity.promotion === "" ? {} : { promotionAnnotation: identity.promotion }),
   });
-  const result = await cluster.createAnalysisRun(key.project, run as KubernetesObject);
+  const used = templates.map(({ reference, object }) => readTemplateState(reference, object));
+  const result = await cluster.createAnalysisRun(key.project, withTemplates(run as KubernetesObject, used));
   if (!result.created && !isSameRun(result.object, identity)) {
     throw new Fault(
       "Permanent",
       `an AnalysisRun of another origin has the name that verification ${identity.id} of Stage ${formatStageKey(key)} needs; delete it and reverify`,
     );
   }
-  return { ...result, warnings };
+  // An earlier try may have made it of templates that have changed since.
+  return { ...result, warnings, templates: readUsedTemplates(result.object) };
+}
+
+/** On the run itself, so that whoever adopts it knows. */
+function withTemplates(run: KubernetesObject, used: readonly TemplateState[]): KubernetesObject {
+  const metadata = run.metadata as { readonly annotations?: Readonly<Record<string, string>> };
+  const annotations = { ...metadata.annotations, [TEMPLATES_ANNOTATION]: JSON.stringify(used) };
+  return { ...run, metadata: { ...metadata, annotations } };
 }
 
 /** The templates that the Stage names and, through them, the nested ones. */

@@ -9,6 +9,7 @@ import { abortVerification } from "./abort-verification.ts";
 import { observeRun } from "./observe-run.ts";
 import { reverifyStage } from "./reverify-stage.ts";
 import { fetchStage } from "./stage-record.ts";
+import { noteTemplates } from "./template-drift.ts";
 import { continueAfter, verifyStage } from "./verify-stage.ts";
 import type { World } from "./world.ts";
 import { clearAnnotation } from "./write-back.ts";
@@ -31,6 +32,11 @@ export async function handleVerify(
     const { phaseChanged = true } = observed;
     const ended = await observeRun(world, key, observed, { phaseChanged, redelivered: delivery.redelivered });
     if (ended !== undefined) await continueAfter(world, ended);
+    return;
+  }
+  if (observed?.kind === "Template") {
+    const { template: kind, name, generation, hash } = observed;
+    await noteTemplates(world, key, [{ kind, name, generation, hash }]);
     return;
   }
   const stage = observed ?? (await fetchStage(world, key));
@@ -97,8 +103,11 @@ async function findStage(
   kind: "reverify" | "abort",
 ): Promise<StageSnapshot | undefined> {
   const { observed, verificationId } = message.data;
-  if (observed?.kind === "AnalysisRun") {
-    throw new Fault("Invalid", `data.observed: a ${message.type} message takes a Stage, not an AnalysisRun`);
+  if (observed !== undefined && observed.kind !== "Stage") {
+    throw new Fault(
+      "Invalid",
+      `data.observed: a ${message.type} message takes a Stage, not ${observed.kind}`,
+    );
   }
   const isAnnotation =
     verificationId !== undefined && message.id === deriveAnnotationRequestId(kind, verificationId);

@@ -147,7 +147,13 @@ async function attemptRun(
       world.log.warn("verification warning", { ...key, verificationId: start.id, warning });
     const message = [draft.message, ...made.warnings].filter((text) => text !== "").join("; ");
     const name = deriveAnalysisRunName(key.stage, start.id, start.collection.id);
-    const pending: Verification = { ...draft, message, run: { name, phase: "" } };
+    const { templates } = made;
+    const pending: Verification = {
+      ...draft,
+      message,
+      run: { name, phase: "" },
+      ...(templates.length === 0 ? {} : { templates }),
+    };
     if (made.created) return pending;
     // Adopted: it may be well under way, or over, with all of its events gone by.
     const run = readAnalysisRun(made.object);

@@ -152,6 +152,7 @@ export async function startLatest(
       id: verification.id,
       promotion: start.promotion,
       collectionId: start.collection.id,
+      ...(verification.templates === undefined ? {} : { templates: verification.templates }),
       ...(requestId === undefined ? {} : { requestId }),
     },
   });

@@ -266,7 +266,11 @@ describe.skipIf(obstacle !== undefined)("Tallyman on a real API server", () => {
       ["GET", `/api/v1/namespaces/${PROJECT}/secrets`, "read Secrets"],
       ["GET", "/api/v1/pods", "read Pods"],
       ["POST", `/apis/kargo.akuity.io/v1alpha1/namespaces/${PROJECT}/promotions`, "create a Promotion"],
-      ["GET", `/apis/argoproj.io/v1alpha1/namespaces/${PROJECT}/analysistemplates`, "list templates"],
+      [
+        "PATCH",
+        `/apis/argoproj.io/v1alpha1/namespaces/${PROJECT}/analysistemplates/any`,
+        "change a template",
+      ],
       [
         "PATCH",
         `/apis/argoproj.io/v1alpha1/namespaces/${PROJECT}/applications/lamp`,

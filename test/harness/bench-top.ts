@@ -17,6 +17,8 @@ export interface BenchTop extends Workbench {
   quiesce(): Promise<void>;
 }
 
+const WATCHED = ["stages", "analysisruns", "applications", "analysistemplates", "clusteranalysistemplates"];
+
 export interface BenchOptions {
   readonly disorder?: Disorder | undefined;
   readonly policy?: ClusterPolicy;
@@ -50,9 +52,7 @@ export async function startBenchTop(
     const end = Date.now() + 5_000;
     for (;;) {
       const seen = forwarder.resourceVersions();
-      const behind = ["stages", "analysisruns", "applications"].some(
-        (each) => BigInt(seen[each] ?? "0") < target,
-      );
+      const behind = WATCHED.some((each) => BigInt(seen[each] ?? "0") < target);
       if (!behind) return;
       if (Date.now() > end)
         throw new Error(`the forwarder did not catch up with ${target}: ${JSON.stringify(seen)}`);

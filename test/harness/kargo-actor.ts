@@ -8,6 +8,9 @@ type Json = Record<string, unknown>;
 export interface KargoActor {
   createProject(): Promise<void>;
   createTemplate(name: string, spec?: Json): Promise<void>;
+  createClusterTemplate(name: string, spec: Json): Promise<void>;
+  /** Replaces a template's metrics, as somebody who edits it does. */
+  changeTemplate(name: string, metrics: readonly Json[]): Promise<void>;
   createStage(name: string, options?: StageOptions): Promise<void>;
   createFreight(name: string, origin?: string): Promise<void>;
   /** Carries a Promotion of this Freight to its success; health follows at once unless told otherwise. */
@@ -167,6 +170,19 @@ export function createKargoActor(transport: KubernetesTransport, project: string
         metadata: { name },
         spec,
       });
+    },
+
+    async createClusterTemplate(name, spec) {
+      await send("POST", `${ROLLOUTS}/clusteranalysistemplates`, {
+        apiVersion: "argoproj.io/v1alpha1",
+        kind: "ClusterAnalysisTemplate",
+        metadata: { name },
+        spec,
+      });
+    },
+
+    async changeTemplate(name, metrics) {
+      await send("PATCH", `${inProject(ROLLOUTS, "analysistemplates")}/${name}`, { spec: { metrics } });
     },
 
     async createStage(name, options = {}) {
