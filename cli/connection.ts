@@ -5,6 +5,7 @@ import { SQSClient } from "@aws-sdk/client-sqs";
 import * as z from "zod/mini";
 import { isFault } from "../shared/domain/fault.ts";
 import { createLedger, type Ledger } from "../shared/ledger/ledger.ts";
+import { createDeadLetterQueue, type DeadLetterQueue } from "../shared/queue/dead-letter-queue.ts";
 import { createMessageQueue, type MessageQueue } from "../shared/queue/message-queue.ts";
 import { type Configuration, readConfiguration } from "../shared/runtime/configuration.ts";
 import { CommandError } from "./command-error.ts";
@@ -13,6 +14,7 @@ import { CommandError } from "./command-error.ts";
 export interface Connection {
   readonly ledger: Ledger;
   readonly queue: MessageQueue;
+  readonly deadLetters: DeadLetterQueue;
   /** Names; the first is the default. */
   readonly clusters: readonly string[];
   close(): void;
@@ -83,6 +85,10 @@ function connect(configuration: Configuration, local: Environment): Connection {
   return {
     ledger: createLedger(dynamoDb, configuration.table),
     queue: createMessageQueue(sqs, configuration.queues, clusters[0] ?? ""),
+    deadLetters: createDeadLetterQueue(sqs, configuration.queues, {
+      waitSeconds: 1,
+      defaultCluster: clusters[0] ?? "",
+    }),
     clusters,
     close() {
       dynamoDb.destroy();

@@ -16,6 +16,7 @@ export const EXIT_CODES = {
   refused: 14,
   tooLate: 15,
   timedOut: 16,
+  kept: 17,
 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
@@ -33,6 +34,7 @@ const MEANINGS: Readonly<Record<keyof typeof EXIT_CODES, string>> = {
   refused: "with --wait: the request was refused",
   tooLate: "with --wait: the abort came after the end",
   timedOut: "with --wait: --timeout passed first",
+  kept: "dlq redrive: something was kept, or could not be moved",
 };
 
 /** Lines of code and meaning, for `--help`. */

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { CommandError } from "./command-error.ts";
 import { addAbortStage } from "./commands/abort-stage.ts";
 import { addCombosStage } from "./commands/combos-stage.ts";
+import { addDlqList, addDlqRedrive } from "./commands/dead-letters.ts";
 import { addDescribeVerification } from "./commands/describe-verification.ts";
 import { addGetRequest } from "./commands/get-request.ts";
 import { addGetStages } from "./commands/get-stages.ts";
@@ -21,6 +22,7 @@ const VERBS = {
   verify: "Ask for a verification.",
   reverify: "Ask for a verification to be repeated.",
   abort: "Ask for a verification to be aborted.",
+  dlq: "Look at messages that were given up, and put them back.",
 } as const;
 
 /** Runs the command line `args` (without node and script) and returns its exit code. Nothing is thrown. */
@@ -75,6 +77,8 @@ function buildProgram(context: Context, finish: (code: ExitCode) => void): Comma
   addVerifyStage(verbs.verify, context, finish);
   addReverifyStage(verbs.reverify, context, finish);
   addAbortStage(verbs.abort, context, finish);
+  addDlqList(verbs.dlq, context);
+  addDlqRedrive(verbs.dlq, context, finish);
   const examples = [
     "get stages -A",
     "history stage dev -p harbour-demo",
@@ -82,6 +86,8 @@ function buildProgram(context: Context, finish: (code: ExitCode) => void): Comma
     "combos stage uat",
     "reverify stage dev --wait",
     'abort stage dev --reason "wrong image"',
+    "dlq list",
+    "dlq redrive --stage dev",
   ].map((example) => `  ${invokedAs} ${example}`);
   program.addHelpText("after", `\nExamples:\n${examples.join("\n")}\n\n${describeExitCodes()}`);
   for (const [name, verb] of Object.entries(verbs)) {

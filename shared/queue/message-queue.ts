@@ -5,9 +5,10 @@ import {
   SendMessageCommand,
   type SQSClient,
 } from "@aws-sdk/client-sqs";
-import { Fault } from "../domain/fault.ts";
+import { Fault, type FaultKind } from "../domain/fault.ts";
 import { deriveDeduplicationId, deriveMessageGroup } from "../messages/group.ts";
 import type { Message, MessageKind } from "../messages/schema.ts";
+import { LETTER_ATTRIBUTES } from "./dead-letter.ts";
 
 /** Where a kind's queue and its dead-letter queue are. */
 export interface QueueUrls {
@@ -21,6 +22,8 @@ export interface DeadLetter {
   readonly group: string;
   readonly messageId: string;
   readonly receiveCount: number;
+  /** Why it was given up; `Invalid` would come back as it went. */
+  readonly fault: FaultKind;
   readonly reasons: readonly string[];
 }
 
@@ -46,20 +49,11 @@ export function createMessageQueue(
   urls: Readonly<Record<MessageKind, QueueUrls>>,
   defaultCluster: string,
 ): MessageQueue {
-  async function call<T>(what: string, run: () => Promise<T>): Promise<T> {
-    try {
-      return await run();
-    } catch (error) {
-      const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-      throw new Fault("Transient", `SQS could not ${what}: ${text}`, { cause: error });
-    }
-  }
-
   return {
     async send(kind, messages) {
       const entries = messages.map((message, index) => toEntry(message, index, defaultCluster));
       for (const batch of splitBatches(entries)) {
-        const output = await call(`take ${kind} messages`, () =>
+        const output = await callSqs(`take ${kind} messages`, () =>
           client.send(new SendMessageBatchCommand({ QueueUrl: urls[kind].queue, Entries: batch })),
         );
         const failed = output.Failed ?? [];
@@ -74,17 +68,20 @@ export function createMessageQueue(
     },
 
     async deadLetter(kind, letter) {
-      await call(`take a ${kind} dead letter`, () =>
+      await callSqs(`take a ${kind} dead letter`, () =>
         client.send(
           new SendMessageCommand({
             QueueUrl: urls[kind].deadLetterQueue,
             MessageBody: letter.body,
-            MessageGroupId: letter.group,
+            // A group of its own: one that is looked at, or kept, must not hide the others of its Stage.
+            MessageGroupId: letter.messageId,
             MessageDeduplicationId: letter.messageId,
             MessageAttributes: {
-              reasons: { DataType: "String", StringValue: formatReasons(letter.reasons) },
-              receives: { DataType: "Number", StringValue: String(letter.receiveCount) },
-              messageId: { DataType: "String", StringValue: letter.messageId },
+              [LETTER_ATTRIBUTES.reasons]: text(formatReasons(letter.reasons)),
+              [LETTER_ATTRIBUTES.fault]: text(letter.fault),
+              [LETTER_ATTRIBUTES.receives]: { DataType: "Number", StringValue: String(letter.receiveCount) },
+              [LETTER_ATTRIBUTES.messageId]: text(letter.messageId),
+              [LETTER_ATTRIBUTES.group]: text(letter.group),
             },
           }),
         ),
@@ -92,7 +89,7 @@ export function createMessageQueue(
     },
 
     async delay(kind, receiptHandle, seconds) {
-      await call(`delay a ${kind} message`, () =>
+      await callSqs(`delay a ${kind} message`, () =>
         client.send(
           new ChangeMessageVisibilityCommand({
             QueueUrl: urls[kind].queue,
@@ -103,6 +100,18 @@ export function createMessageQueue(
       );
     },
   };
+}
+
+const text = (value: string) => ({ DataType: "String", StringValue: value });
+
+/** @throws Fault `Transient` for whatever a call of SQS throws. */
+export async function callSqs<T>(what: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw new Fault("Transient", `SQS could not ${what}: ${said}`, { cause: error });
+  }
 }
 
 function toEntry(message: Message, index: number, defaultCluster: string): SendMessageBatchRequestEntry {

@@ -96,6 +96,17 @@ describe("a batch of a FIFO queue", () => {
     expect(await run(record("A1", "A", { receives: 2 }))).toEqual([]);
     expect(diary.handled.map((each) => each.delivery.redelivered)).toEqual([false, true]);
   });
+
+  it("knows a message that a redrive sent anew as one that was tried before", async () => {
+    const { diary, run } = open();
+    const text = (stringValue: string) => ({ dataType: "String", stringValue }) as const;
+    const marked = (name: string) => ({
+      ...record(name, name),
+      messageAttributes: { [name]: text("x") } as unknown as SQSRecord["messageAttributes"],
+    });
+    await run(marked("redriven"), marked("reasons"), marked("traceparent"));
+    expect(diary.handled.map((each) => each.delivery.redelivered)).toEqual([true, true, false]);
+  });
 });
 
 describe("a failure", () => {
@@ -117,7 +128,9 @@ describe("a failure", () => {
   it("of an invalid message goes to the dead-letter queue with its reasons, at the first receive", async () => {
     const { diary, run } = open();
     expect(await run(record("A1", "A", { body: "{}" }), record("A2", "A"))).toEqual([]);
-    expect(diary.letters).toMatchObject([{ messageId: "A1", group: "A", receiveCount: 1, body: "{}" }]);
+    expect(diary.letters).toMatchObject([
+      { messageId: "A1", group: "A", receiveCount: 1, body: "{}", fault: "Invalid" },
+    ]);
     expect(diary.letters[0]?.reasons.length).toBeGreaterThan(2);
     expect(diary.handled.map((each) => each.id)).toEqual(["A2"]);
   });

@@ -2,13 +2,14 @@ import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import { Fault, isFault } from "../domain/fault.ts";
 import { decodeMessage } from "../messages/codec.ts";
 import type { Message, MessageKind } from "../messages/schema.ts";
+import { LETTER_ATTRIBUTES } from "../queue/dead-letter.ts";
 import type { MessageQueue } from "../queue/message-queue.ts";
 import { type BackoffOptions, computeBackoff } from "./backoff.ts";
 import type { Log, Meter } from "./telemetry.ts";
 
 /** How a message came: what was tried before may have been done half. */
 export interface Delivery {
-  /** True when this message was received before, so an earlier try may have died at any line. */
+  /** True when this message was received before, itself or before a redrive: an earlier try may have died at any line. */
   readonly redelivered: boolean;
 }
 
@@ -69,7 +70,7 @@ async function settleRecord(options: BatchOptions, record: SQSRecord): Promise<b
   const fields = { messageId: record.messageId, group: record.attributes.MessageGroupId, receives };
   try {
     const message = decodeMessage(record.body, kind);
-    await options.process(message, { redelivered: receives > 1 });
+    await options.process(message, { redelivered: receives > 1 || isRedriven(record) });
     meter.count("MessagesProcessed");
     return true;
   } catch (error) {
@@ -91,6 +92,17 @@ async function settleRecord(options: BatchOptions, record: SQSRecord): Promise<b
   }
 }
 
+/**
+ * A redrive sends a message anew, so its receives count from one again; but what its earlier tries did half is still
+ * there. One that another tool took out of a dead-letter queue carries the attributes that the worker gave it.
+ */
+function isRedriven({ messageAttributes }: SQSRecord): boolean {
+  return (
+    messageAttributes[LETTER_ATTRIBUTES.redriven] !== undefined ||
+    messageAttributes[LETTER_ATTRIBUTES.reasons] !== undefined
+  );
+}
+
 /** False when not even the dead-letter queue took it; then the message goes back like any other failure. */
 async function deadLetter(
   options: BatchOptions,
@@ -110,6 +122,7 @@ async function deadLetter(
       group: record.attributes.MessageGroupId ?? "none",
       messageId: record.messageId,
       receiveCount: receives,
+      fault: fault.kind,
       reasons: fault.reasons,
     });
     options.log.error("message moved to the dead-letter queue", fields);

@@ -1,5 +1,5 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { runCli } from "../../cli/program.ts";
 import { startDynamoDb } from "../../local/dynamodb.ts";
 import { createLedgerTable } from "../../local/ledger-table.ts";
@@ -8,7 +8,8 @@ import { createQueues } from "../../local/queues.ts";
 import { createLedger, type Ledger } from "../../shared/ledger/ledger.ts";
 import { decodeMessage } from "../../shared/messages/codec.ts";
 import type { Message, MessageKind } from "../../shared/messages/schema.ts";
-import { createMessageQueue } from "../../shared/queue/message-queue.ts";
+import { createDeadLetterQueue } from "../../shared/queue/dead-letter-queue.ts";
+import { createMessageQueue, type MessageQueue, type QueueUrls } from "../../shared/queue/message-queue.ts";
 import { createVirtualClock, type VirtualClock } from "../engines/virtual-clock.ts";
 
 /** What a command wrote, and its exit code. */
@@ -20,11 +21,16 @@ interface Run {
 
 interface TestInstallation {
   readonly ledger: Ledger;
+  readonly queue: MessageQueue;
+  readonly sqs: SQSClient;
+  readonly urls: Readonly<Record<MessageKind, QueueUrls>>;
   readonly clock: VirtualClock;
   /** Runs a command line, written as a person types it (quotes are not understood); `during` while it waits. */
   run(line: string | readonly string[], during?: () => Promise<void>, color?: boolean): Promise<Run>;
   /** The oldest message of a queue, through the contract. */
   receive(kind: MessageKind): Promise<Message | undefined>;
+  /** Likewise, and out of the queue. */
+  take(kind: MessageKind): Promise<Message | undefined>;
   stop(): Promise<void>;
 }
 
@@ -39,10 +45,24 @@ export async function startTestInstallation(): Promise<TestInstallation> {
   await createLedgerTable(dynamoDb, "tallyman-test");
   const urls = await createQueues(sqs, "tallyman-test");
   const ledger = createLedger(dynamoDb, "tallyman-test");
+  const queue = createMessageQueue(sqs, urls, "harbour");
   const clock = createVirtualClock();
+
+  async function take(kind: MessageKind, settle: boolean): Promise<Message | undefined> {
+    const QueueUrl = urls[kind].queue;
+    const { Messages: [message] = [] } = await sqs.send(
+      new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 0 }),
+    );
+    if (message?.Body === undefined) return undefined;
+    if (settle) await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message.ReceiptHandle }));
+    return decodeMessage(message.Body, kind);
+  }
 
   return {
     ledger,
+    queue,
+    sqs,
+    urls,
     clock,
     async run(line, during, color = false) {
       const out: string[] = [];
@@ -64,7 +84,8 @@ export async function startTestInstallation(): Promise<TestInstallation> {
         newId: () => REQUEST_ID,
         connect: () => ({
           ledger,
-          queue: createMessageQueue(sqs, urls, "harbour"),
+          queue,
+          deadLetters: createDeadLetterQueue(sqs, urls, { waitSeconds: 0, defaultCluster: "harbour" }),
           clusters: ["harbour", "outpost"],
           close() {},
         }),
@@ -82,12 +103,8 @@ export async function startTestInstallation(): Promise<TestInstallation> {
       }
       return { code: await running, out: out.join("\n"), err: err.join("\n") };
     },
-    async receive(kind) {
-      const { Messages: [message] = [] } = await sqs.send(
-        new ReceiveMessageCommand({ QueueUrl: urls[kind].queue, WaitTimeSeconds: 0 }),
-      );
-      return message?.Body === undefined ? undefined : decodeMessage(message.Body, kind);
-    },
+    receive: (kind) => take(kind, false),
+    take: (kind) => take(kind, true),
     async stop() {
       dynamoDb.destroy();
       sqs.destroy();
