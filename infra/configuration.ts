@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { parseDuration } from "../shared/domain/duration.ts";
 import { PHASES } from "../shared/domain/phase.ts";
+import { MIN_RETENTION_DAYS } from "../shared/runtime/configuration.ts";
 
 /** The key in the `context` of cdk.json, or of `cdk deploy --context`, that holds the configuration. */
 export const CONTEXT_KEY = "tallyman";
@@ -146,6 +147,11 @@ const configurationSchema = z.strictObject({
   logRetentionDays: z
     .literal(LOG_DAYS, `must be one of ${LOG_DAYS.join(", ")}, which CloudWatch Logs knows`)
     .default(30),
+  /** Days that closed verifications and settled requests stay in the ledger. Default: for ever. */
+  retentionDays: z
+    .int("must be a whole number")
+    .min(MIN_RETENTION_DAYS, `must be at least ${MIN_RETENTION_DAYS}: messages may be on their way for 28`)
+    .optional(),
   /** Of every resource. */
   tags: z.record(z.string().min(1).max(128), z.string().max(256)).default({}),
   /** What becomes of the ledger when the stack is deleted: it stays, or it goes with all that it holds. */

@@ -9,7 +9,7 @@ export function buildEnvironment(
   ledger: Ledger,
   queues: readonly MessageQueue[],
 ): Record<string, string> {
-  const { clusters, controllerInstanceId, logLevel } = configuration;
+  const { clusters, controllerInstanceId, logLevel, retentionDays } = configuration;
   const environment: Record<string, string> = {
     TALLYMAN_TABLE: ledger.table.tableName,
     TALLYMAN_CLUSTERS: JSON.stringify(clusters.map(toSettings)),
@@ -17,6 +17,7 @@ export function buildEnvironment(
     POWERTOOLS_LOG_LEVEL: logLevel.toUpperCase(),
   };
   if (controllerInstanceId !== undefined) environment.TALLYMAN_CONTROLLER_INSTANCE_ID = controllerInstanceId;
+  if (retentionDays !== undefined) environment.TALLYMAN_RETENTION_DAYS = String(retentionDays);
   for (const { kind, queue, deadLetterQueue } of queues) {
     const names = queueVariables(kind);
     environment[names.queue] = queue.queueUrl;

@@ -22,8 +22,8 @@ export class Sweeper extends Construct {
       memory: 1024,
       setting,
       statements: ledger.allow({
-        actions: ["GetItem", "PutItem", "UpdateItem", "BatchGetItem"],
-        indexes: ["open", "activity"],
+        actions: ["GetItem", "PutItem", "UpdateItem", "BatchGetItem", "Query"],
+        indexes: ["open", "activity", "history"],
       }),
     });
     this.lambda.runEachMinute();

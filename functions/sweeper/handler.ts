@@ -2,14 +2,17 @@ import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";
 import { logMetrics } from "@aws-lambda-powertools/metrics/middleware";
 import middy from "@middy/core";
 import { type SweepReport, sweepCluster } from "../../shared/operations/sweep.ts";
+import type { World } from "../../shared/operations/world.ts";
 import { readConfiguration } from "../../shared/runtime/configuration.ts";
 import { createInstallation } from "../../shared/runtime/installation.ts";
 import { createLog, createMeter } from "../../shared/runtime/powertools.ts";
+import { createRetention } from "../../shared/runtime/retention.ts";
 
 const log = createLog("sweeper");
 const meter = createMeter("sweeper");
 const configuration = readConfiguration(process.env);
-const { world } = createInstallation(configuration, log, meter);
+const retention = createRetention(configuration);
+const world: World = { ...createInstallation(configuration, log, meter).world, retention };
 
 /**
  * Lambda, on a schedule: sweeps every cluster. One that cannot be reached does not keep the others from being

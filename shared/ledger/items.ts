@@ -35,6 +35,7 @@ import type {
  * | `ab` `aw` | v | recorded abort, whether a reverify waits |
  * | `tp` `td` | v | templates of the run (kind, name, generation, hash), those that have changed since |
  * | `rn` `ca` `co` `ph` | r | kind, target, resulting verification, outcome: an index takes few attributes |
+ * | `ttl` | all | when it was expired (s); to a reader it is gone |
  * | `st` | s | `la` latest verification, `aa` awaiting Freight, `wa` waiting request, `sh` digest of what was shown |
  */
 export type Item = Record<string, AttributeValue>;
@@ -53,7 +54,12 @@ export const freightKey = (cluster: string, project: string, freightOrCollection
 
 /** `0001764567890123#1f0c…`: sorts by time, and apart within one millisecond. */
 function timeSortKey(createdAt: number, id: string): string {
-  return `${String(createdAt).padStart(14, "0")}#${id.slice(0, 8)}`;
+  return `${formatHistoryTime(createdAt)}#${id.slice(0, 8)}`;
+}
+
+/** Begins the sort keys of what was created then; milliseconds since the epoch. */
+export function formatHistoryTime(at: number): string {
+  return String(at).padStart(14, "0");
 }
 
 const encode = (value: object): Item => marshall(value, { removeUndefinedValues: true });

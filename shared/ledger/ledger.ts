@@ -10,11 +10,12 @@ import {
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
-import { Fault, isFault } from "../domain/fault.ts";
+import { Fault } from "../domain/fault.ts";
 import { formatStageKey, type StageKey } from "../domain/identity.ts";
 import { sumMeasurements } from "../domain/observation.ts";
 import { isTerminal, readRunPhase } from "../domain/phase.ts";
 import type { RequestRecord, StageRecord, Verification } from "../domain/verification.ts";
+import { callDynamoDb } from "./call.ts";
 import {
   decodeRequest,
   decodeStage,
@@ -125,10 +126,10 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
   const itemKey = (key: StageKey, sk: string): Item => ({ pk: { S: formatStageKey(key) }, sk: { S: sk } });
 
   async function getItem(key: Item): Promise<Item | undefined> {
-    const output = await guard(() =>
+    const output = await callDynamoDb(() =>
       client.send(new GetItemCommand({ TableName: table, Key: key, ConsistentRead: true })),
     );
-    return output.Item;
+    return isExpired(output.Item) ? undefined : output.Item;
   }
 
   const get = (key: StageKey, sk: string): Promise<Item | undefined> => getItem(itemKey(key, sk));
@@ -165,7 +166,7 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
     decode: (item: Item) => T,
   ): Promise<Page<T>> {
     const start = decodeCursor(options?.cursor);
-    const output = await guard(() =>
+    const output = await callDynamoDb(() =>
       client.send(
         new QueryCommand({
           TableName: table,
@@ -175,7 +176,7 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
         }),
       ),
     );
-    const items = (output.Items ?? []).map(decode);
+    const items = (output.Items ?? []).filter((item) => !isExpired(item)).map(decode);
     return output.LastEvaluatedKey === undefined
       ? { items }
       : { items, cursor: encodeCursor(output.LastEvaluatedKey) };
@@ -373,11 +374,11 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
           .map(({ key, id }) => itemKey(key, verificationSortKey(id)));
         while (keys !== undefined && keys.length > 0) {
           const wanted: Item[] = keys;
-          const output = await guard(() =>
+          const output = await callDynamoDb(() =>
             client.send(new BatchGetItemCommand({ RequestItems: { [table]: { Keys: wanted } } })),
           );
           for (const item of output.Responses?.[table] ?? [])
-            found.push(decodeVerification(item).verification);
+            if (!isExpired(item)) found.push(decodeVerification(item).verification);
           keys = output.UnprocessedKeys?.[table]?.Keys as Item[] | undefined;
         }
       }
@@ -386,12 +387,18 @@ export function createLedger(client: DynamoDBClient, table: string): Ledger {
   };
 }
 
+/** DynamoDB removes what is expired when it comes to it; to us it is gone from the moment on that it is marked. */
+function isExpired(item: Item | undefined): boolean {
+  return item?.[LEDGER_TABLE.timeToLiveAttribute] !== undefined;
+}
+
 function keyOf({ pk, sk }: Item): Item {
   if (pk === undefined || sk === undefined) throw new Error("an item without its key");
   return { pk, sk };
 }
 
-function decodeEntry(item: Item): HistoryEntry | undefined {
+/** An entry of a history, or nothing for an item that is none. */
+export function decodeEntry(item: Item): HistoryEntry | undefined {
   if (item.ty?.S === "v")
     return { kind: "verification", verification: decodeVerification(item).verification };
   if (item.ty?.S === "r") return { kind: "request", request: decodeRequest(item) };
@@ -417,23 +424,12 @@ function decodeCursor(cursor: string | undefined): Item | undefined {
   throw new Fault("Invalid", "the page cursor is not one that this ledger gave out; start again without it");
 }
 
-/** Runs one SDK call; whatever goes wrong is `Transient`: no answer of DynamoDB may change a phase. */
-async function guard<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    if (isFault(error) || error instanceof ConditionalCheckFailedException) throw error;
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    throw new Fault("Transient", `the ledger did not take part: ${text}`, { cause: error });
-  }
-}
-
 /** Runs one conditional write; a condition that does not hold is an answer, with the item if it came back. */
 async function attempt(
   call: () => Promise<unknown>,
 ): Promise<{ held: true } | { held: false; item?: Item | undefined; retried: boolean }> {
   try {
-    await guard(call);
+    await callDynamoDb(call);
     return { held: true };
   } catch (error) {
     if (error instanceof ConditionalCheckFailedException) {

@@ -23,7 +23,7 @@ const freight: IndexDefinition = { name: "freight", partitionKey: "f", sortKey: 
 export const LEDGER_TABLE = {
   partitionKey: "pk",
   sortKey: "sk",
-  /** Seconds since the epoch after which an item may be removed; only where retention is configured. */
+  /** Seconds since the epoch; set on what is expired, and only where a retention is configured (`retention.ts`). */
   timeToLiveAttribute: "ttl",
   indexes: { history, open, activity, freight },
   /**
@@ -32,6 +32,6 @@ export const LEDGER_TABLE = {
    */
   projectedAttributes: [
     ...["ty", "u", "ca", "pr", "co", "fr", "mo", "ac", "ph", "re", "ms", "t0", "t1", "t2", "rn", "rp", "ab"],
-    ...["st", "td"],
+    ...["st", "td", "ttl"],
   ],
 } as const;

@@ -1,6 +1,4 @@
-import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
 import type { Cluster } from "../cluster/cluster.ts";
-import { readStage } from "../cluster/stage-reader.ts";
 import { readTemplateState } from "../cluster/template-reader.ts";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import { isFault } from "../domain/fault.ts";
@@ -14,10 +12,12 @@ import { findBringer } from "../domain/start.ts";
 import { findDrift, formatTemplate, isSameDrift, type TemplateState } from "../domain/template-drift.ts";
 import { isForeign, type StageRecord, type Verification } from "../domain/verification.ts";
 import { endAborted, endOverdue } from "./abort-verification.ts";
+import { type ClusterSight, isSeen, isShown, lookAround } from "./cluster-sight.ts";
 import { followForeignRun, observeRun } from "./observe-run.ts";
 import { publishPhase } from "./record.ts";
 import { recordStage } from "./record-stage.ts";
 import { reportPhase } from "./report-phase.ts";
+import { expireHistory, hasTurn } from "./retention.ts";
 import { noteTemplates } from "./template-drift.ts";
 import { continueAfter, republishLatest, verifyStage } from "./verify-stage.ts";
 import { voidForDeletedStage } from "./waiting-request.ts";
@@ -80,6 +80,13 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
     if (sight.stages.get(`${project}/${stage}`)?.uid === record.uid) continue;
     await attempt(`requests of Stage ${project}/${stage}`, () => voidForDeletedStage(world, record));
   }
+  for (const record of records) {
+    const { retention } = world;
+    if (retention === undefined || !hasTurn(record.key, world.clock.now())) continue;
+    await attempt(`history of Stage ${record.key.project}/${record.key.stage}`, () =>
+      expireHistory(world, retention, record, (id) => isSeen(sight, record.key, id)),
+    );
+  }
   for (const [name, stage] of sight.stages) {
     if (findOtherShard(stage, policy) !== undefined) continue;
     const key: StageKey = { cluster: clusterName, project: stage.project, stage: stage.name };
@@ -96,7 +103,7 @@ async function lookAtTemplates(
   world: World,
   cluster: Cluster,
   records: readonly StageRecord[],
-  sight: Sight,
+  sight: ClusterSight,
 ): Promise<boolean> {
   const users = records.filter(({ latest }) => latest?.templates !== undefined);
   if (users.length === 0) return false;
@@ -131,49 +138,11 @@ async function readTemplates(cluster: Cluster): Promise<ReadonlyMap<string, Temp
   return states;
 }
 
-interface Sight {
-  /** By `project/name`. */
-  readonly runs: ReadonlyMap<string, AnalysisRunSnapshot>;
-  readonly stages: ReadonlyMap<string, StageSnapshot>;
-  readonly runListVersion: string;
-}
-
-async function lookAround(cluster: Cluster, world: World): Promise<Sight> {
-  const runs = new Map<string, AnalysisRunSnapshot>();
-  let runListVersion = "0";
-  for await (const page of cluster.listAnalysisRuns()) {
-    runListVersion = page.resourceVersion;
-    for (const object of page.items) {
-      const run = readOrReport(world, () => readAnalysisRun(object));
-      if (run !== undefined) runs.set(`${run.project}/${run.name}`, run);
-    }
-  }
-  const stages = new Map<string, StageSnapshot>();
-  for await (const page of cluster.listStages()) {
-    for (const object of page.items) {
-      const stage = readOrReport(world, () => readStage(object));
-      if (stage !== undefined) stages.set(`${stage.project}/${stage.name}`, stage);
-    }
-  }
-  return { runs, stages, runListVersion };
-}
-
-/** One object that makes no sense must not keep the sweep from the others. */
-function readOrReport<T>(world: World, read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (!isFault(error, "Invalid")) throw error;
-    world.log.warn("the sweep met an object that cannot be used", { reasons: error.reasons });
-    return undefined;
-  }
-}
-
 async function reconcile(
   world: World,
   verification: Verification,
   record: StageRecord | undefined,
-  sight: Sight,
+  sight: ClusterSight,
 ): Promise<boolean> {
   const { key, run: known } = verification;
   const stage = sight.stages.get(`${key.project}/${key.stage}`);
@@ -211,21 +180,16 @@ async function reconcile(
 }
 
 /** Another verifier may have let it freeze: only its AnalysisRun tells the truth. */
-async function reconcileForeign(world: World, verification: Verification, sight: Sight): Promise<boolean> {
+async function reconcileForeign(
+  world: World,
+  verification: Verification,
+  sight: ClusterSight,
+): Promise<boolean> {
   const { id, key, run: known } = verification;
   if (known === undefined) return false;
   const run =
     sight.runs.get(`${key.project}/${known.name}`) ?? describeGone(verification, sight.runListVersion);
   return (await followForeignRun(world, key, id, run)) !== undefined;
-}
-
-/** False when the Stage's status should show the verification's phase and does not: nobody told it. */
-function isShown(stage: StageSnapshot, { collection, id, phase }: Verification): boolean {
-  const places = stage.history.filter(({ collectionId }) => collectionId === collection.id);
-  if (places.length === 0) return true;
-  return places.some(({ verifications }) =>
-    verifications.some((entry) => entry.id === id && entry.phase === phase),
-  );
 }
 
 /** Repeats what follows a change of phase, whose author died before it was done. */
@@ -318,7 +282,7 @@ async function revisit(
   stage: StageSnapshot,
   record: StageRecord | undefined,
   openIds: ReadonlySet<string>,
-  sight: Sight,
+  sight: ClusterSight,
 ): Promise<boolean> {
   if (findMode(stage, world.findPolicy(key.cluster)) === "companion") {
     if (record?.uid === stage.uid && record.shown === digestHistory(stage.history)) return false;

@@ -2,6 +2,7 @@ import type { Cluster } from "../cluster/cluster.ts";
 import { Fault, isFault } from "../domain/fault.ts";
 import type { ClusterPolicy } from "../domain/policy.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Retention } from "../ledger/retention.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log, Meter } from "../runtime/telemetry.ts";
 
@@ -15,6 +16,8 @@ export interface World {
   readonly findCluster: (name: string) => Cluster;
   /** How the installation deals with a cluster that it knows. */
   readonly findPolicy: (cluster: string) => ClusterPolicy;
+  /** Absent where everything is kept for ever. */
+  readonly retention?: Retention | undefined;
   /** Label that ties AnalysisRuns to one Argo Rollouts controller; absent where there is one without an id. */
   readonly controllerInstanceId?: string | undefined;
 }

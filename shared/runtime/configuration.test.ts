@@ -79,4 +79,14 @@ describe("the configuration", () => {
       "TALLYMAN_MAX_RECEIVES: many is not a positive number",
     );
   });
+
+  it("keeps everything for ever, or for whole days of which there are at least 30", () => {
+    expect(readConfiguration(complete).retentionDays).toBeUndefined();
+    expect(readConfiguration({ ...complete, TALLYMAN_RETENTION_DAYS: "365" }).retentionDays).toBe(365);
+    for (const days of ["29", "30.5", "soon", "-365"]) {
+      expect(reasonsFor({ ...complete, TALLYMAN_RETENTION_DAYS: days })).toBe(
+        `TALLYMAN_RETENTION_DAYS: ${days} is not a whole number of at least 30`,
+      );
+    }
+  });
 });

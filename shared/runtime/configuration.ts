@@ -75,7 +75,15 @@ export interface Configuration {
   readonly controllerInstanceId?: string | undefined;
   readonly backoff: BackoffOptions;
   readonly maxReceives: number;
+  /** Days that closed verifications are kept; for ever when absent. */
+  readonly retentionDays?: number | undefined;
 }
+
+/**
+ * The shortest retention, in days. A message may be on its way for 28 (14 in its queue and 14 in the dead-letter queue),
+ * and must then still find what it is about.
+ */
+export const MIN_RETENTION_DAYS = 30;
 
 /** The environment variables of one kind's queues. */
 export function queueVariables(kind: MessageKind): {
@@ -121,9 +129,18 @@ export function readConfiguration(env: Readonly<Record<string, string | undefine
       cap: number("TALLYMAN_BACKOFF_CAP_SECONDS", MESSAGE_BACKOFF.cap),
     },
     maxReceives: number("TALLYMAN_MAX_RECEIVES", QUEUE_DEFINITION.maxReceives),
+    retentionDays: readRetention(env.TALLYMAN_RETENTION_DAYS, reasons),
   };
   if (reasons.length > 0) throw new Fault("Invalid", reasons);
   return configuration;
+}
+
+function readRetention(text: string | undefined, reasons: string[]): number | undefined {
+  if (text === undefined || text === "") return undefined;
+  const days = Number(text);
+  if (!Number.isInteger(days) || days < MIN_RETENTION_DAYS)
+    reasons.push(`TALLYMAN_RETENTION_DAYS: ${text} is not a whole number of at least ${MIN_RETENTION_DAYS}`);
+  return days;
 }
 
 function readClusters(text: string, reasons: string[]): readonly ClusterSettings[] {

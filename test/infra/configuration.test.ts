@@ -45,6 +45,7 @@ test("a configuration may say everything", () => {
     concurrency: 2,
     logLevel: "debug",
     logRetentionDays: 7,
+    retentionDays: 365,
     removalPolicy: "destroy",
     tags: { team: "quay" },
     alarmTopic: "arn:aws:sns:eu-central-1:111122223333:on-call",
@@ -147,6 +148,12 @@ test.each<[what: string, value: unknown, key: string, help: RegExp]>([
     { clusters: [CLUSTER], concurrency: 2.5 },
     "context.tallyman.concurrency",
     /whole number/,
+  ],
+  [
+    "a retention that may forget what a message is about",
+    { clusters: [CLUSTER], retentionDays: 29 },
+    "context.tallyman.retentionDays",
+    /at least 30/,
   ],
   ["concurrency 1", { clusters: [CLUSTER], concurrency: 1 }, "context.tallyman.concurrency", /at least 2/],
   [

@@ -28,6 +28,16 @@ test("the ledger outlives its stack and its mistakes", () => {
   });
 });
 
+test("a retention is told to the functions, and only where there is one", () => {
+  const daysOf = (configuration: object) =>
+    synthesize({ clusters: [CLUSTER], ...configuration })
+      .find(FUNCTION, "Sweeper")
+      .map(({ properties }) => (properties.Environment as { Variables: object }).Variables)
+      .map((variables) => (variables as Record<string, unknown>).TALLYMAN_RETENTION_DAYS);
+  expect(daysOf({})).toEqual([undefined]);
+  expect(daysOf({ retentionDays: 365 })).toEqual(["365"]);
+});
+
 test("the table is the one definition's: keys, indexes and what they copy", () => {
   const [table] = find("AWS::DynamoDB::Table");
   const keys = (index: { partitionKey: string; sortKey: string }) => [
