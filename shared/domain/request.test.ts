@@ -77,6 +77,21 @@ describe("a reverify", () => {
     const decision = decideReverify(asked, makeRecord(latest), target);
     expect(decision).toEqual({ kind: "refuse", message: expect.stringContaining(message) });
   });
+
+  it("of a Stage whose first verification is due and waits is refused with what it waits for", () => {
+    const awaiting = {
+      promotion: "test.01",
+      collection: { id: "c1", freight: [] },
+      since: 1,
+      reason: "the Stage's health is Unknown, not Healthy",
+    };
+    expect(decideReverify(request(), { ...makeRecord(undefined), awaiting }, undefined)).toEqual({
+      kind: "refuse",
+      message: expect.stringMatching(
+        /is due and starts by itself once it may: the Stage's health is Unknown/,
+      ),
+    });
+  });
 });
 
 describe("an abort", () => {

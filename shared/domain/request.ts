@@ -48,12 +48,19 @@ export function decideReverify(
       kind: "refuse",
       message:
         request.target === undefined
-          ? `Stage ${record.key.stage} has no verification to repeat`
+          ? describeNothing(record)
           : `verification ${request.target} is not in the ledger of Stage ${record.key.stage}`,
     };
   }
   if (latest?.id !== target.id) return { kind: "refuse", message: describeOutdated(target, latest?.id) };
   return isTerminal(target.phase) ? { kind: "start", cause } : { kind: "wait", cause };
+}
+
+/** There is nothing to repeat; a first verification that is due and waits is not to be asked for again. */
+function describeNothing({ awaiting, key }: StageRecord): string {
+  return awaiting === undefined
+    ? `Stage ${key.stage} has no verification to repeat`
+    : `the first verification of Stage ${key.stage} is due and starts by itself once it may: ${awaiting.reason}`;
 }
 
 /**
