@@ -15,6 +15,12 @@ export interface Connection {
   readonly ledger: Ledger;
   readonly queue: MessageQueue;
   readonly deadLetters: DeadLetterQueue;
+  /** What the above is made of, for whoever examines the installation itself. */
+  readonly parts: {
+    readonly dynamoDb: DynamoDBClient;
+    readonly sqs: SQSClient;
+    readonly configuration: Configuration;
+  };
   /** Names; the first is the default. */
   readonly clusters: readonly string[];
   close(): void;
@@ -90,6 +96,7 @@ function connect(configuration: Configuration, local: Environment): Connection {
       defaultCluster: clusters[0] ?? "",
     }),
     clusters,
+    parts: { dynamoDb, sqs, configuration },
     close() {
       dynamoDb.destroy();
       sqs.destroy();

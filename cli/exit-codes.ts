@@ -17,6 +17,7 @@ export const EXIT_CODES = {
   tooLate: 15,
   timedOut: 16,
   kept: 17,
+  unwell: 18,
 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
@@ -35,6 +36,7 @@ const MEANINGS: Readonly<Record<keyof typeof EXIT_CODES, string>> = {
   tooLate: "with --wait: the abort came after the end",
   timedOut: "with --wait: --timeout passed first",
   kept: "dlq redrive: something was kept, or could not be moved",
+  unwell: "doctor: something does not work",
 };
 
 /** Lines of code and meaning, for `--help`. */

@@ -6,11 +6,15 @@ import { createPaint } from "./render/text.ts";
 import { parseDuration } from "./render/time.ts";
 import type { ViewOptions } from "./render/views.ts";
 
-export interface CommonOptions {
-  readonly project?: string;
-  readonly cluster?: string;
+/** How a result is shown, and of which installation. */
+export interface OutputOptions {
   readonly data?: string;
   readonly output: OutputFormat;
+}
+
+export interface CommonOptions extends OutputOptions {
+  readonly project?: string;
+  readonly cluster?: string;
 }
 
 export interface WaitOptions {
@@ -20,15 +24,25 @@ export interface WaitOptions {
   readonly actor?: string;
 }
 
-/** Adds what every command takes, and its examples; `NAME` in an example is what the person typed. */
+/** Adds what every command about Stages takes, and its examples. */
 export function addCommonOptions(command: Command, context: Context, examples: readonly string[]): Command {
+  return addOutputOptions(
+    command
+      .addOption(
+        new Option(
+          "-p, --project <name>",
+          "the Stage's Project; may be left out where there is only one",
+        ).env("TALLYMAN_PROJECT"),
+      )
+      .addOption(new Option("--cluster <name>", "default: the installation's first")),
+    context,
+    examples,
+  );
+}
+
+/** Adds what every command takes, and its examples; each begins after what the person typed. */
+export function addOutputOptions(command: Command, context: Context, examples: readonly string[]): Command {
   return command
-    .addOption(
-      new Option("-p, --project <name>", "the Stage's Project; may be left out where there is only one").env(
-        "TALLYMAN_PROJECT",
-      ),
-    )
-    .addOption(new Option("--cluster <name>", "default: the installation's first"))
     .addOption(
       new Option("-o, --output <format>", "how to show the result").choices(OUTPUT_FORMATS).default("table"),
     )

@@ -4,6 +4,7 @@ import { addAbortStage } from "./commands/abort-stage.ts";
 import { addCombosStage } from "./commands/combos-stage.ts";
 import { addDlqList, addDlqRedrive } from "./commands/dead-letters.ts";
 import { addDescribeVerification } from "./commands/describe-verification.ts";
+import { addDoctor } from "./commands/doctor.ts";
 import { addGetRequest } from "./commands/get-request.ts";
 import { addGetStages } from "./commands/get-stages.ts";
 import { addHistoryStage } from "./commands/history-stage.ts";
@@ -79,6 +80,7 @@ function buildProgram(context: Context, finish: (code: ExitCode) => void): Comma
   addAbortStage(verbs.abort, context, finish);
   addDlqList(verbs.dlq, context);
   addDlqRedrive(verbs.dlq, context, finish);
+  addDoctor(program, context, finish);
   const examples = [
     "get stages -A",
     "history stage dev -p harbour-demo",
@@ -88,6 +90,7 @@ function buildProgram(context: Context, finish: (code: ExitCode) => void): Comma
     'abort stage dev --reason "wrong image"',
     "dlq list",
     "dlq redrive --stage dev",
+    "doctor",
   ].map((example) => `  ${invokedAs} ${example}`);
   program.addHelpText("after", `\nExamples:\n${examples.join("\n")}\n\n${describeExitCodes()}`);
   for (const [name, verb] of Object.entries(verbs)) {

@@ -54,7 +54,14 @@ async function ensureQueue(
     new CreateQueueCommand({
       QueueName: name,
       // Two messages with one body are two requests; only their identity makes them one.
-      Attributes: { ...attributes, FifoQueue: "true", ContentBasedDeduplication: "false" },
+      Attributes: {
+        ...attributes,
+        FifoQueue: "true",
+        ContentBasedDeduplication: "false",
+        // As deployed: the limits count for each Stage. The engine keeps these, and takes them at creation only.
+        DeduplicationScope: "messageGroup",
+        FifoThroughputLimit: "perMessageGroupId",
+      },
     }),
   );
   return localUrl(client, name, QueueUrl);

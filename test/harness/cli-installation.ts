@@ -2,6 +2,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { runCli } from "../../cli/program.ts";
 import { startDynamoDb } from "../../local/dynamodb.ts";
+import { buildEnvironment } from "../../local/environment.ts";
 import { createLedgerTable } from "../../local/ledger-table.ts";
 import { startQueueServer } from "../../local/queue-server.ts";
 import { createQueues } from "../../local/queues.ts";
@@ -10,6 +11,7 @@ import { decodeMessage } from "../../shared/messages/codec.ts";
 import type { Message, MessageKind } from "../../shared/messages/schema.ts";
 import { createDeadLetterQueue } from "../../shared/queue/dead-letter-queue.ts";
 import { createMessageQueue, type MessageQueue, type QueueUrls } from "../../shared/queue/message-queue.ts";
+import { type ClusterSettings, readConfiguration } from "../../shared/runtime/configuration.ts";
 import { createVirtualClock, type VirtualClock } from "../engines/virtual-clock.ts";
 
 /** What a command wrote, and its exit code. */
@@ -22,6 +24,7 @@ interface Run {
 interface TestInstallation {
   readonly ledger: Ledger;
   readonly queue: MessageQueue;
+  readonly dynamoDb: DynamoDBClient;
   readonly sqs: SQSClient;
   readonly urls: Readonly<Record<MessageKind, QueueUrls>>;
   readonly clock: VirtualClock;
@@ -34,10 +37,26 @@ interface TestInstallation {
   stop(): Promise<void>;
 }
 
+export interface TestInstallationOptions {
+  /** The first is the default. Nothing listens where the default ones are said to be. */
+  readonly clusters?: readonly ClusterSettings[];
+  /** Where the clock stands, milliseconds since the epoch. */
+  readonly now?: number;
+}
+
+const NOWHERE = "http://127.0.0.1:1";
+const CLUSTERS: readonly ClusterSettings[] = [
+  { name: "harbour", server: NOWHERE },
+  { name: "outpost", server: NOWHERE },
+];
+
 export const REQUEST_ID = "11111111-2222-4333-8444-555555555555";
 
 /** A real ledger and real queues, and nobody who works on them: the test does. */
-export async function startTestInstallation(): Promise<TestInstallation> {
+export async function startTestInstallation({
+  clusters = CLUSTERS,
+  now,
+}: TestInstallationOptions = {}): Promise<TestInstallation> {
   const [database, queues] = await Promise.all([startDynamoDb(), startQueueServer({ port: 0 })]);
   const aws = { region: "local", credentials: { accessKeyId: "local", secretAccessKey: "local" } };
   const dynamoDb = new DynamoDBClient({ ...aws, endpoint: database.endpoint });
@@ -46,7 +65,17 @@ export async function startTestInstallation(): Promise<TestInstallation> {
   const urls = await createQueues(sqs, "tallyman-test");
   const ledger = createLedger(dynamoDb, "tallyman-test");
   const queue = createMessageQueue(sqs, urls, "harbour");
-  const clock = createVirtualClock();
+  const clock = createVirtualClock(now);
+  const configuration = readConfiguration(
+    buildEnvironment({
+      table: "tallyman-test",
+      dynamoDbEndpoint: database.endpoint,
+      sqsEndpoint: queues.endpoint,
+      queues: urls,
+      clusters,
+      logLevel: "error",
+    }),
+  );
 
   async function take(kind: MessageKind, settle: boolean): Promise<Message | undefined> {
     const QueueUrl = urls[kind].queue;
@@ -61,6 +90,7 @@ export async function startTestInstallation(): Promise<TestInstallation> {
   return {
     ledger,
     queue,
+    dynamoDb,
     sqs,
     urls,
     clock,
@@ -86,7 +116,8 @@ export async function startTestInstallation(): Promise<TestInstallation> {
           ledger,
           queue,
           deadLetters: createDeadLetterQueue(sqs, urls, { waitSeconds: 0, defaultCluster: "harbour" }),
-          clusters: ["harbour", "outpost"],
+          clusters: clusters.map(({ name }) => name),
+          parts: { dynamoDb, sqs, configuration },
           close() {},
         }),
       }).finally(() => {
