@@ -44,6 +44,8 @@ export interface Cluster {
   createEvent(project: string, event: KubernetesObject): Promise<void>;
   /** All AnalysisRuns of Stages, in every Project, page by page. */
   listAnalysisRuns(): AsyncIterable<ObjectPage>;
+  /** A Project's Freight, page by page. */
+  listFreights(project: string): AsyncIterable<ObjectPage>;
   /** A Project's Promotions, page by page. */
   listPromotions(project: string): AsyncIterable<ObjectPage>;
   /** All Stages, in every Project, page by page. */
@@ -161,6 +163,7 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
     },
 
     listAnalysisRuns: () => list(`${ROLLOUTS}/analysisruns`, STAGE_LABEL),
+    listFreights: (project) => list(inProject(KARGO, project, "freights")),
     listPromotions: (project) => list(inProject(KARGO, project, "promotions")),
     listStages: () => list(`${KARGO}/stages`),
     listTemplates: (kind) =>

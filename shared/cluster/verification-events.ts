@@ -95,6 +95,25 @@ function describe(v: Verification): string {
   return v.message === "" ? `Freight verification ended ${v.phase}` : v.message;
 }
 
+/** The Event on Freight that counts as verified in a Stage of control flow, as Kargo words it. */
+export function buildPassedEvent(key: StageKey, freight: string, at: Date): KubernetesObject {
+  return buildEvent({
+    project: key.project,
+    identity: ["control-flow", key.stage, freight],
+    involved: { kind: "Freight", name: freight },
+    type: "Normal",
+    reason: "FreightVerificationSucceeded",
+    message: "Freight verification succeeded",
+    at,
+    annotations: {
+      [`${ANNOTATION}actor`]: `controller:${COMPONENT}`,
+      [`${ANNOTATION}project`]: key.project,
+      [`${ANNOTATION}freight-name`]: freight,
+      [`${ANNOTATION}stage-name`]: key.stage,
+    },
+  });
+}
+
 /** The Event on a Stage of ours on which another verifier acts. */
 export function buildSecondVerifierEvent(key: StageKey, verificationId: string, at: Date): KubernetesObject {
   return buildEvent({

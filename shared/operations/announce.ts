@@ -1,5 +1,6 @@
 import type { KubernetesObject } from "../cluster/cluster.ts";
 import {
+  buildPassedEvent,
   buildPhaseEvents,
   buildRefusalEvent,
   buildSecondVerifierEvent,
@@ -27,6 +28,11 @@ export async function announceRefusal(
 ): Promise<void> {
   const event = buildRefusalEvent(request, stageUid);
   if (event !== undefined) await tell(world, request.key, event);
+}
+
+/** Tells that Freight counts as verified in a Stage of control flow. */
+export async function announcePassed(world: World, key: StageKey, freight: string, at: Date): Promise<void> {
+  await tell(world, key, buildPassedEvent(key, freight, at));
 }
 
 /** Tells on a Stage of ours that another verifier acts on it. */

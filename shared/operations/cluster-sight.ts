@@ -1,18 +1,25 @@
 import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
+import { readFreightRequests } from "../cluster/availability-reader.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { readStage } from "../cluster/stage-reader.ts";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
+import type { FreightRequest } from "../domain/availability.ts";
 import { isFault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import type { Verification } from "../domain/verification.ts";
 import type { World } from "./world.ts";
 
+/** Does a piece of a sweep, whose failure must not keep the others from theirs. */
+export type Attempt = (what: string, work: () => Promise<boolean>) => Promise<void>;
+
 /** All AnalysisRuns and Stages of a cluster at about one time. */
 export interface ClusterSight {
   /** By `project/name`. */
   readonly runs: ReadonlyMap<string, AnalysisRunSnapshot>;
   readonly stages: ReadonlyMap<string, StageSnapshot>;
+  /** What Stages of control flow ask for, by `project/name`. */
+  readonly requests: ReadonlyMap<string, readonly FreightRequest[]>;
   readonly runListVersion: string;
 }
 
@@ -28,13 +35,17 @@ export async function lookAround(cluster: Cluster, world: World): Promise<Cluste
     }
   }
   const stages = new Map<string, StageSnapshot>();
+  const requests = new Map<string, readonly FreightRequest[]>();
   for await (const page of cluster.listStages()) {
     for (const object of page.items) {
       const stage = readOrReport(world, () => readStage(object));
-      if (stage !== undefined) stages.set(`${stage.project}/${stage.name}`, stage);
+      if (stage === undefined) continue;
+      const name = `${stage.project}/${stage.name}`;
+      stages.set(name, stage);
+      if (stage.controlFlow) requests.set(name, readFreightRequests(object));
     }
   }
-  return { runs, stages, runListVersion };
+  return { runs, stages, requests, runListVersion };
 }
 
 /** One object that makes no sense must not keep the sweep from the others. */

@@ -1,5 +1,3 @@
-import type { Cluster } from "../cluster/cluster.ts";
-import { readTemplateState } from "../cluster/template-reader.ts";
 import type { AnalysisRunSnapshot } from "../domain/analysis-run.ts";
 import { isFault } from "../domain/fault.ts";
 import { digestHistory } from "../domain/foreign.ts";
@@ -9,16 +7,16 @@ import { isTerminal } from "../domain/phase.ts";
 import { findLimit, findMode, findOtherShard } from "../domain/policy.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import { findBringer } from "../domain/start.ts";
-import { findDrift, formatTemplate, isSameDrift, type TemplateState } from "../domain/template-drift.ts";
 import { isForeign, type StageRecord, type Verification } from "../domain/verification.ts";
 import { endAborted, endOverdue } from "./abort-verification.ts";
-import { type ClusterSight, isSeen, isShown, lookAround } from "./cluster-sight.ts";
+import { type Attempt, type ClusterSight, isSeen, isShown, lookAround } from "./cluster-sight.ts";
 import { followForeignRun, observeRun } from "./observe-run.ts";
 import { publishPhase } from "./record.ts";
 import { recordStage } from "./record-stage.ts";
 import { reportPhase } from "./report-phase.ts";
 import { expireHistory, hasTurn } from "./retention.ts";
-import { noteTemplates } from "./template-drift.ts";
+import { passOn } from "./sweep-control-flow.ts";
+import { lookAtTemplates } from "./sweep-templates.ts";
 import { continueAfter, republishLatest, verifyStage } from "./verify-stage.ts";
 import { voidForDeletedStage } from "./waiting-request.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
@@ -46,7 +44,7 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
 
   const failures: string[] = [];
   let repaired = 0;
-  const attempt = async (what: string, work: () => Promise<boolean>): Promise<void> => {
+  const attempt: Attempt = async (what, work) => {
     try {
       if (await work()) repaired++;
     } catch (error) {
@@ -92,50 +90,11 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
     const key: StageKey = { cluster: clusterName, project: stage.project, stage: stage.name };
     await attempt(`Stage ${name}`, () => revisit(world, key, stage, recordByStage.get(name), openIds, sight));
   }
+  await passOn(world, clusterName, sight, attempt);
   await attempt("templates", () => lookAtTemplates(world, cluster, records, sight));
   world.meter.count("SweepOpen", open.length);
   world.meter.count("SweepRepairs", repaired);
   return { open: open.length, repaired, failures };
-}
-
-/** Templates that changed while nobody watched; only where a Stage's latest verification used any. */
-async function lookAtTemplates(
-  world: World,
-  cluster: Cluster,
-  records: readonly StageRecord[],
-  sight: ClusterSight,
-): Promise<boolean> {
-  const users = records.filter(({ latest }) => latest?.templates !== undefined);
-  if (users.length === 0) return false;
-  const states = await readTemplates(cluster);
-  let any = false;
-  for (const { key, latest } of users) {
-    const current = (latest?.templates ?? []).flatMap((used) => {
-      const place = used.kind === "AnalysisTemplate" ? `${key.project}/` : "";
-      return states.get(`${place}${formatTemplate(used)}`) ?? [];
-    });
-    const drift = findDrift(latest?.templates ?? [], [], current);
-    const isAsked = sight.stages.get(`${key.project}/${key.stage}`)?.onTemplateChange === "reverify";
-    const isKnown = isSameDrift(drift, latest?.drift ?? []);
-    if (isKnown && !(isAsked && drift.length > 0)) continue;
-    any = (await noteTemplates(world, key, current)) || any;
-  }
-  return any;
-}
-
-/** By `project/kind/name`, or `kind/name` for those of the cluster. */
-async function readTemplates(cluster: Cluster): Promise<ReadonlyMap<string, TemplateState>> {
-  const states = new Map<string, TemplateState>();
-  for (const kind of ["AnalysisTemplate", "ClusterAnalysisTemplate"] as const) {
-    for await (const { items } of cluster.listTemplates(kind)) {
-      for (const object of items) {
-        const { namespace, name = "" } = object.metadata as { namespace?: string; name?: string };
-        const state = readTemplateState({ kind, name }, object);
-        states.set(`${namespace === undefined ? "" : `${namespace}/`}${formatTemplate(state)}`, state);
-      }
-    }
-  }
-  return states;
 }
 
 async function reconcile(

@@ -57,6 +57,8 @@ export interface StageOptions {
   readonly shard?: string;
   /** A Stage that only passes Freight on. */
   readonly controlFlow?: boolean;
+  /** Stages that its Freight comes through; from its Warehouse otherwise. */
+  readonly upstream?: readonly string[];
   readonly vars?: readonly { readonly name: string; readonly value: string }[];
 }
 
@@ -201,7 +203,7 @@ export function createKargoActor(transport: KubernetesTransport, project: string
           ...(options.shard === undefined ? {} : { shard: options.shard }),
           requestedFreight: origins.map((origin) => ({
             origin: { kind: "Warehouse", name: origin.split("/")[1] },
-            sources: { direct: true },
+            sources: options.upstream === undefined ? { direct: true } : { stages: options.upstream },
           })),
           ...(options.controlFlow === true
             ? {}
