@@ -62,7 +62,8 @@ describe("a supervised child", { timeout: 20_000 }, () => {
   });
 
   it("stops when it is told to, without a word and without coming back", async () => {
-    await start(`${FOREVER} process.on("SIGTERM", () => { console.log("bye"); process.exit(0); });`);
+    // It listens before it says that it is up, or it may be told before it can hear.
+    await start(`process.on("SIGTERM", () => { console.log("bye"); process.exit(0); }); ${FOREVER}`);
     await vi.waitFor(async () => expect(await readLog()).toHaveLength(1), SOON);
     const pid = child?.pid();
     await child?.stop();
