@@ -76,6 +76,7 @@ type Ours = keyof typeof OURS;
 const kills: Record<string, number> = {};
 const running: Partial<Record<Ours, ChildProcess>> = {};
 let stopping = false;
+let isCalm = false;
 
 function keepAlive(name: Ours): void {
   const log = openSync(join(dir, `${name}.log`), "a");
@@ -121,12 +122,19 @@ async function live(stage: string): Promise<void> {
   );
 }
 
+/** Verifications that a Stage's status shows as open. */
+async function countShownOpen(stage: string): Promise<number> {
+  const { status } = await kargo.getStage(stage);
+  const shown = (status?.freightHistory ?? []).flatMap((item) => item.verificationHistory ?? []);
+  return shown.filter((entry) => ["", "Pending", "Running"].includes(entry.phase)).length;
+}
+
 async function kill(): Promise<void> {
   const names = [...Object.keys(OURS), ...Object.keys(OURS), ...Object.keys(premises.shakes)];
-  while (!stopping) {
+  while (!isCalm) {
     await wait(300 + Math.random() * 1_500);
     const name = names[Math.floor(Math.random() * names.length)] ?? "worker";
-    if (stopping) return;
+    if (isCalm) return;
     kills[name] = (kills[name] ?? 0) + 1;
     await (premises.shakes[name]?.() ?? running[name as Ours]?.kill("SIGKILL"));
   }
@@ -143,12 +151,17 @@ try {
   keepAlive("forwarder");
   const killing = kill();
   await Promise.all(stages.map(live));
-  stopping = true;
+  isCalm = true;
   await killing;
+  // Whoever ended the last one may have been killed before the Stage was told: a redelivery or a sweep does it.
+  for (const stage of stages) {
+    await until(`${stage} shows every end`, async () => (await countShownOpen(stage)) === 0);
+  }
   failures = await inspect();
 } catch (error) {
   failures.push(error instanceof Error ? error.message : String(error));
 } finally {
+  isCalm = true;
   stopping = true;
   for (const child of Object.values(running)) child.kill("SIGKILL");
   await premises.stop();
@@ -172,10 +185,8 @@ async function inspect(): Promise<string[]> {
     const made = runs.filter((run) => run.metadata.labels["kargo.akuity.io/stage"] === stage).length;
     const withRun = verifications.filter((v) => v.run !== undefined).length;
     if (made !== withRun) wrong.push(`${stage}: ${made} AnalysisRuns for ${withRun} verifications`);
-    const { status } = await kargo.getStage(stage);
-    const shown = (status?.freightHistory ?? []).flatMap((item) => item.verificationHistory ?? []);
-    const frozen = shown.filter((entry) => ["", "Pending", "Running"].includes(entry.phase));
-    if (frozen.length > 0) wrong.push(`${stage}: its status shows ${frozen.length} verifications as open`);
+    const frozen = await countShownOpen(stage);
+    if (frozen > 0) wrong.push(`${stage}: its status shows ${frozen} verifications as open`);
   }
   for (const kind of MESSAGE_KINDS) {
     const { Attributes } = await sqs.send(
