@@ -48,7 +48,12 @@ export const RIGHTS: Readonly<Record<Mode, readonly Right[]>> = {
   managed: [
     STAGES,
     { group: KARGO, resource: "promotions", verbs: ["list"], purpose: "name Promotions that nobody saw" },
-    { group: KARGO, resource: "freights", verbs: ["get"], purpose: "make Freight the owner of its runs" },
+    {
+      group: KARGO,
+      resource: "freights",
+      verbs: ["get", "list"],
+      purpose: "own runs by their Freight, and let control flow pass",
+    },
     ...["stages/status", "freights/status"].map((resource) => ({
       group: KARGO,
       resource,
