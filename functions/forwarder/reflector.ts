@@ -326,7 +326,8 @@ export function createReflector<T>(config: ReflectorConfig<T>): Reflector<T> {
   async function guard(attempt: AbortController): Promise<void> {
     quietSince = clock.now();
     while (!attempt.signal.aborted) {
-      if (delivering) quietSince = clock.now();
+      // A clock that was set back must not make the silence seem to lie in the future, and last until then.
+      quietSince = delivering ? clock.now() : Math.min(quietSince, clock.now());
       const left = quietSince + silenceTimeoutMs - clock.now();
       if (left <= 0) {
         attempt.abort(new Fault("Transient", `GET ${path}: the watch was silent for ${silenceTimeoutMs} ms`));

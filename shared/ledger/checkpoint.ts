@@ -19,8 +19,9 @@ export interface Checkpoint {
 export interface CheckpointStore {
   read(cluster: string): Promise<Checkpoint | undefined>;
   /**
-   * Takes or renews the lease and, if given, advances the checkpoint in the same write. False when another
-   * owner's lease has not run out by `now`.
+   * Takes or renews the lease and advances the checkpoint in the same write. False when another owner's lease has not
+   * run out by `now`. One that reaches ten times as far as a lease may was written by a clock that is wrong, and counts for
+   * nothing: two at work cost duplicates, and nobody at work for hours would cost the truth.
    */
   hold(
     cluster: string,
@@ -76,8 +77,12 @@ export function createCheckpointStore(client: DynamoDBClient, table: string): Ch
               rv: resourceVersions,
             }),
             // Expiry is judged by what stands in the item: a lease that ran out may be there for ever.
-            ConditionExpression: "attribute_not_exists(pk) OR ow = :owner OR un < :now",
-            ExpressionAttributeValues: marshall({ ":owner": lease.owner, ":now": lease.now }),
+            ConditionExpression: "attribute_not_exists(pk) OR ow = :owner OR un < :now OR un > :far",
+            ExpressionAttributeValues: marshall({
+              ":owner": lease.owner,
+              ":now": lease.now,
+              ":far": lease.now + 10 * (lease.until - lease.now),
+            }),
           }),
         );
         return true;

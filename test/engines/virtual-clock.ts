@@ -11,6 +11,8 @@ interface Sleeper {
 export interface VirtualClock extends Clock {
   /** Goes on by `ms` and ends every sleep that is due by then, in the order in which they are due. */
   advance(ms: number): void;
+  /** Shows another time from now on, as a clock that is set; sleeps last as long as they would have. */
+  jump(ms: number): void;
   /** Goes on to the end of the earliest sleep of at most `maxMs`; false when there is none. */
   wakeNext(maxMs?: number): boolean;
   sleepers(): readonly Sleeper[];
@@ -21,7 +23,7 @@ export interface VirtualClock extends Clock {
 /** Creates a clock that stands at `start`, milliseconds since the epoch. */
 export function createVirtualClock(start = Date.UTC(2030, 0, 1)): VirtualClock {
   let time = start;
-  const sleeping = new Set<Sleeper & { readonly wake: () => void }>();
+  const sleeping = new Set<{ readonly ms: number; dueAt: number; readonly wake: () => void }>();
   const asked: number[] = [];
 
   function advance(ms: number): void {
@@ -38,6 +40,10 @@ export function createVirtualClock(start = Date.UTC(2030, 0, 1)): VirtualClock {
     now: () => time,
     asked,
     advance,
+    jump(ms) {
+      time += ms;
+      for (const sleeper of sleeping) sleeper.dueAt += ms;
+    },
     sleepers: () => [...sleeping].sort((a, b) => a.dueAt - b.dueAt),
     wakeNext(maxMs = Number.POSITIVE_INFINITY) {
       const due = [...sleeping].filter(({ ms }) => ms <= maxMs).map(({ dueAt }) => dueAt);

@@ -311,6 +311,17 @@ describe.each(DYNAMODB_ENGINES)("the ledger on $name", (engine) => {
     expect(await store.hold("lease", { owner: "two", now: 201, until: 300 }, { stages: "6" })).toBe(true);
   });
 
+  it("takes no notice of a lease that only a wrong clock can have written", async () => {
+    const store = createCheckpointStore(client, running.table);
+    const hour = 3_600_000;
+    const lease = (owner: string, now: number) => ({ owner, now, until: now + 30_000 });
+    expect(await store.hold("ahead", lease("one", hour), {})).toBe(true);
+    expect(await store.hold("ahead", lease("two", 0), {})).toBe(true);
+    // A clock that is a minute ahead is no reason yet.
+    expect(await store.hold("near", lease("one", 60_000), {})).toBe(true);
+    expect(await store.hold("near", lease("two", 0), {})).toBe(false);
+  });
+
   it("counts a write whose answer was lost, and that the SDK therefore repeated, as done once", async () => {
     const loss = loseAnswers(running.retrying);
     const retrying = createLedger(running.retrying, running.table);
