@@ -34,6 +34,7 @@ export interface KargoActor {
   setRun(name: string, status: Json): Promise<void>;
   deleteRun(name: string): Promise<void>;
   deleteStage(name: string): Promise<void>;
+  deleteFreight(name: string): Promise<void>;
   /** An Argo CD Application in the Project's namespace, which here is as good as any. */
   createApplication(name: string, authorizedStages: string | undefined, status?: Json): Promise<void>;
   /** Merges into an Application, as Argo CD does: it has no status subresource. */
@@ -337,6 +338,9 @@ export function createKargoActor(transport: KubernetesTransport, project: string
     async listEventsOf(kind) {
       const list = (await send("GET", `/api/v1/namespaces/${project}/events`)) as { items?: EventObject[] };
       return (list.items ?? []).filter((event) => event.involvedObject.kind === kind);
+    },
+    async deleteFreight(name) {
+      await send("DELETE", `${inProject(KARGO, "freights")}/${name}`);
     },
     async deleteStage(name) {
       await send("DELETE", stagePath(name));
