@@ -48,6 +48,8 @@ export async function recordEntries(
     const promotion = index === 0 ? (stage.lastPromotion?.name ?? "") : "";
     for (const entry of entries.toReversed()) {
       const head = known.get(entry.id);
+      // An earlier try may have died between the end of what was to be aborted and its request.
+      if (head !== undefined && isForeign(head)) await settleAbort(world, head);
       const isNews = head === undefined || (isForeign(head) && mergeEntry(head, entry, 0) !== undefined);
       if (!isNews) continue;
       if (await recordEntry(world, { key, uid: stage.uid, promotion }, collection, entry)) changed++;

@@ -118,6 +118,9 @@ async function tell(engine: RunningEngine, story: Story, struckStep: number, pla
   }
 }
 
+const withoutIds = (text: string): string =>
+  text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "(id)");
+
 /** What must be the same whether or not a handler died: everything but ids that hang on the cluster's uids. */
 async function describeOutcome(bench: BenchTop) {
   const verifications = await bench.verifications("dev");
@@ -141,7 +144,9 @@ async function describeOutcome(bench: BenchTop) {
     shown: stage.status?.freightHistory?.map((item) => item.verificationHistory?.map((each) => each.phase)),
     marked: Object.fromEntries(marked),
     requests: history.items
-      .flatMap((e) => (e.kind === "request" ? [`${e.request.requestId} ${e.request.outcome}`] : []))
+      .flatMap((e) =>
+        e.kind === "request" ? [`${withoutIds(e.request.requestId)} ${e.request.outcome}`] : [],
+      )
       .sort(),
     latest: verifications.findIndex((v) => v.id === record.latest?.id),
     waits: [record.awaiting !== undefined, record.waiting?.requestId],

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { readStage } from "../../shared/cluster/stage-reader.ts";
 import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import type { Clock } from "../../shared/runtime/clock.ts";
@@ -29,7 +28,7 @@ interface StageObject {
 const TERMINAL = ["Successful", "Failed", "Error", "Aborted", "Inconclusive"];
 
 /**
- * Kargo's own verifier, as far as somebody beside it can tell: random ids, one run at a time, only the newest
+ * Kargo's own verifier, as far as somebody beside it can tell: ids of its own, one run at a time, only the newest
  * verification of the current Freight is followed, an abort is entered as `Failed` at once, annotations stay for ever.
  */
 export interface KargoVerifier {
@@ -43,6 +42,7 @@ export function createKargoVerifier(
   clock: Clock,
 ): KargoVerifier {
   let runs = 0;
+  let ids = 0;
   const stagePath = (name: string) => `/apis/kargo.akuity.io/v1alpha1/namespaces/${project}/stages/${name}`;
   const runPath = `/apis/argoproj.io/v1alpha1/namespaces/${project}/analysisruns`;
   const now = () => new Date(clock.now()).toISOString();
@@ -79,7 +79,8 @@ export function createKargoVerifier(
       spec: { metrics: [] },
     });
     await push(name, stage, {
-      id: randomUUID(),
+      // Kargo's are random; the same story has to have the same ones.
+      id: `00000000-0000-4000-8000-${String(++ids).padStart(12, "0")}`,
       phase: "Pending",
       startTime: now(),
       finishTime: now(), // As it is: even what is pending has one.

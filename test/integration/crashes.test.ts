@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTransport } from "../../shared/cluster/https-transport.ts";
 import { handleVerify } from "../../shared/operations/message.ts";
 import { createCrashPoints } from "../engines/crash-points.ts";
 import type { RunningEngine } from "../engines/dynamodb-engines.ts";
@@ -10,6 +11,7 @@ import {
   strikeEverywhere,
   tellUndisturbed,
 } from "../harness/crash-story.ts";
+import { createKargoVerifier, type KargoVerifier } from "../harness/kargo-verifier.ts";
 import { PROJECT } from "../harness/workbench.ts";
 
 const A = "a".repeat(40);
@@ -64,6 +66,8 @@ async function promoteBoth(bench: StoryBench): Promise<void> {
   await bench.settle();
   second = await promote(B)(bench);
 }
+let rival: KargoVerifier;
+
 const STORIES: Telling[] = [
   {
     title: "a verification, a reverify that waits, an abort, and a reverify of what was aborted",
@@ -336,6 +340,100 @@ const STORIES: Telling[] = [
       expect(outcome.waits).toEqual([true, undefined]);
       expect(phases(outcome)).toEqual([["Failed", undefined]]);
     },
+  },
+  {
+    title: "everything beside another verifier",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      await bench.kargo.createStage("dev", { annotations: { "tallyman.dev/mode": "companion" } });
+      rival = createKargoVerifier(createTransport({ server: bench.sandbox.url }), PROJECT, bench.clock);
+    },
+    steps: [
+      { act: promote(A) },
+      { name: "another verifier's start", act: () => rival.reconcile("dev") },
+      {
+        name: "another verifier's failure",
+        act: async (bench) => {
+          await setRun({ phase: "Failed", message: "no" })(bench);
+          await rival.reconcile("dev");
+        },
+      },
+      { name: "a reverify that is passed on", act: (bench) => bench.send("reverify", "passed-on") },
+      { name: "the successor that another verifier starts", act: () => rival.reconcile("dev") },
+      { name: "an abort that is passed on", act: (bench) => bench.send("abort", "stop") },
+      { name: "the abort that another verifier enters as Failed", act: () => rival.reconcile("dev") },
+    ],
+    leaves: (outcome) => {
+      expect(outcome.verifications.map(([cause, phase]) => [cause, phase])).toEqual([
+        ["observed", "Failed"],
+        ["observed", "Aborted"],
+      ]);
+      expect(outcome.requests).toEqual(["passed-on started", "stop aborted"]);
+      expect(outcome.runs).toHaveLength(2);
+    },
+  },
+  {
+    title: "history that a sweep imports",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      await bench.kargo.createStage("dev", { annotations: { "tallyman.dev/mode": "companion" } });
+      rival = createKargoVerifier(createTransport({ server: bench.sandbox.url }), PROJECT, bench.clock);
+    },
+    steps: [
+      { act: promote(A), by: "nobody" },
+      { name: "the sweep that imports", act: () => rival.reconcile("dev"), by: "sweeper" },
+    ],
+    leaves: (outcome) => expect(phases(outcome)).toEqual([["Pending", undefined]]),
+  },
+  {
+    title: "a template that changes, in a Stage that asks to be verified again then",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      await bench.kargo.createStage("dev", {
+        annotations: { "tallyman.dev/on-template-change": "reverify" },
+      });
+    },
+    steps: [
+      { act: promote(A) },
+      { act: setRun({ phase: "Successful" }) },
+      {
+        name: "a template's change",
+        act: (bench) =>
+          bench.kargo.changeTemplate("smoke", [{ name: "other", provider: { web: { url: "x" } } }]),
+      },
+    ],
+    leaves: (outcome) => {
+      expect(phases(outcome).map(([phase]) => phase)).toEqual(["Successful", "Pending"]);
+      expect(outcome.runs).toHaveLength(2);
+    },
+  },
+  {
+    title: "deadlines",
+    prepare: async (bench) => {
+      await bench.kargo.createFreight(A);
+      await bench.kargo.createFreight(B);
+      const annotations = { "tallyman.dev/deadline": "10m", "tallyman.dev/start-deadline": "10m" };
+      await bench.kargo.createStage("dev", { annotations });
+    },
+    steps: [
+      { act: promote(A) },
+      {
+        name: "the sweep after a deadline",
+        act: async (bench) => bench.clock.advance(700_000),
+        by: "sweeper",
+      },
+      { act: promote(B, "Degraded") },
+      {
+        name: "the sweep after a start deadline",
+        act: async (bench) => bench.clock.advance(700_000),
+        by: "sweeper",
+      },
+    ],
+    leaves: (outcome) =>
+      expect(phases(outcome)).toEqual([
+        ["Error", "DeadlineExceeded"],
+        ["Error", "StartDeadlineExceeded"],
+      ]),
   },
   {
     title: "a sweep that finds everything undone",
