@@ -172,7 +172,8 @@ export function readFailures(response: unknown, ids: readonly string[]): Readonl
   return failed;
 }
 
-function toRecord(message: Message, options: PollerOptions): SQSRecord {
+/** A received message as Lambda hands it to a function. */
+export function toRecord(message: Message, options: Pick<PollerOptions, "queueArn" | "region">): SQSRecord {
   const attributes = message.Attributes ?? {};
   const optional = Object.fromEntries(
     (["MessageGroupId", "MessageDeduplicationId", "SequenceNumber"] as const).flatMap((name) =>

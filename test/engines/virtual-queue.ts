@@ -1,4 +1,5 @@
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
+import { Fault } from "../../shared/domain/fault.ts";
 import { deriveDeduplicationId, deriveMessageGroup } from "../../shared/messages/group.ts";
 import type { Message, MessageKind } from "../../shared/messages/schema.ts";
 import { QUEUE_DEFINITION } from "../../shared/queue/definition.ts";
@@ -13,6 +14,8 @@ interface Entry {
   readonly body: string;
   receives: number;
   visibleAt: number;
+  /** Of the last receive; an earlier one is worth nothing any more. */
+  receipt: string;
 }
 
 export interface VirtualQueue extends MessageQueue {
@@ -22,6 +25,7 @@ export interface VirtualQueue extends MessageQueue {
   deliver(kind: MessageKind, handle: (event: SQSEvent) => Promise<SQSBatchResponse>): Promise<boolean>;
   /** When the next message becomes visible, milliseconds since the epoch; undefined when the queues are empty. */
   nextVisibleAt(): number | undefined;
+  /** Those that the queue itself moved, after `redriveAfter` receives, have no reasons. */
   readonly deadLetters: readonly (DeadLetter & { readonly kind: MessageKind })[];
   /** Every message that was ever accepted, oldest first. */
   readonly accepted: readonly { readonly kind: MessageKind; readonly message: Message }[];
@@ -54,10 +58,25 @@ export function createVirtualQueue(
   let sequence = 0;
 
   function push(kind: MessageKind, body: string, group: string): void {
-    entries.push({ kind, id: `m-${++sequence}`, group, body, receives: 0, visibleAt: 0 });
+    const entry = () => ({ kind, id: `m-${++sequence}`, group, body, receives: 0, receipt: "" });
+    entries.push({ ...entry(), visibleAt: 0 });
     if (disorder === undefined) return;
-    const visibleAt = clock.now() + disorder.random() * disorder.copiesWithinMs;
-    entries.push({ kind, id: `m-${++sequence}`, group, body, receives: 0, visibleAt });
+    entries.push({ ...entry(), visibleAt: clock.now() + disorder.random() * disorder.copiesWithinMs });
+  }
+
+  /** What nobody lived to settle for so often is moved by the queue itself, when it would be received once more. */
+  function redrive(entry: Entry): void {
+    entries.splice(entries.indexOf(entry), 1);
+    const { kind, body, group, id, receives } = entry;
+    deadLetters.push({
+      kind,
+      body,
+      group,
+      messageId: id,
+      receiveCount: receives,
+      fault: "Transient",
+      reasons: [],
+    });
   }
 
   function take(kind: MessageKind): Entry[] {
@@ -68,13 +87,14 @@ export function createVirtualQueue(
     }
     const blocked = new Set<string>();
     const batch: Entry[] = [];
-    for (const entry of entries) {
+    for (const entry of [...entries]) {
       if (entry.kind !== kind || batch.length === QUEUE_DEFINITION.batchSize) continue;
       if (blocked.has(entry.group) || entry.visibleAt > now) {
         blocked.add(entry.group);
         continue;
       }
-      batch.push(entry);
+      if (entry.receives >= QUEUE_DEFINITION.redriveAfter) redrive(entry);
+      else batch.push(entry);
     }
     return batch;
   }
@@ -101,21 +121,28 @@ export function createVirtualQueue(
     async deadLetter(kind, letter) {
       deadLetters.push({ kind, ...letter });
     },
-    async delay(_kind, receiptHandle, seconds) {
-      const entry = entries.find((each) => each.id === receiptHandle);
-      if (entry !== undefined) entry.visibleAt = clock.now() + seconds * 1000;
+    async delay(kind, receiptHandle, seconds) {
+      const entry = entries.find((each) => each.receipt === receiptHandle);
+      if (entry === undefined) {
+        throw new Fault("Transient", `the queue could not delay a ${kind} message: it is not in flight`);
+      }
+      entry.visibleAt = clock.now() + seconds * 1000;
     },
     async deliver(kind, handle) {
       const batch = take(kind);
       if (batch.length === 0) return false;
       for (const entry of batch) {
         entry.receives++;
+        entry.receipt = `${entry.id}/${entry.receives}`;
         entry.visibleAt = clock.now() + QUEUE_DEFINITION.visibilityTimeout * 1000;
       }
+      const received = batch.map((entry) => ({ entry, receipt: entry.receipt }));
       const { batchItemFailures } = await handle({ Records: batch.map((entry) => toRecord(entry)) });
       const failed = new Set(batchItemFailures.map((failure) => failure.itemIdentifier));
-      for (const entry of batch) {
-        if (!failed.has(entry.id)) entries.splice(entries.indexOf(entry), 1);
+      for (const { entry, receipt } of received) {
+        // Received again meanwhile: whoever has it now settles it.
+        if (failed.has(entry.id) || entry.receipt !== receipt) continue;
+        entries.splice(entries.indexOf(entry), 1);
       }
       return true;
     },
@@ -128,7 +155,7 @@ export function createVirtualQueue(
 function toRecord(entry: Entry): SQSRecord {
   return {
     messageId: entry.id,
-    receiptHandle: entry.id,
+    receiptHandle: entry.receipt,
     body: entry.body,
     attributes: {
       ApproximateReceiveCount: String(entry.receives),
