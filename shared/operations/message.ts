@@ -36,7 +36,7 @@ export async function handleVerify(
   }
   if (observed?.kind === "Template") {
     const { template: kind, name, generation, hash } = observed;
-    await noteTemplates(world, key, [{ kind, name, generation, hash }]);
+    await noteTemplates(world, key, [{ kind, name, generation, hash }], delivery.redelivered);
     return;
   }
   const stage = observed ?? (await fetchStage(world, key));

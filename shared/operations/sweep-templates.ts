@@ -26,7 +26,7 @@ export async function lookAtTemplates(
     const isAsked = sight.stages.get(`${key.project}/${key.stage}`)?.onTemplateChange === "reverify";
     const isKnown = isSameDrift(drift, latest?.drift ?? []);
     if (isKnown && !(isAsked && drift.length > 0)) continue;
-    any = (await noteTemplates(world, key, current)) || any;
+    any = (await noteTemplates(world, key, current, false)) || any;
   }
   return any;
 }

@@ -9,17 +9,20 @@ import {
 import { isForeign } from "../domain/verification.ts";
 import { reverifyStage } from "./reverify-stage.ts";
 import { fetchStage } from "./stage-record.ts";
+import { republishLatest } from "./verify-stage.ts";
 import { decideAgainOnConflict, type World } from "./world.ts";
 
 /**
  * Marks a Stage's latest verification as made with older templates, or takes the mark away where they are again what
  * they were. Where the Stage asks for it, the verification is repeated, once for each change. `current` are templates
- * as they are now, all that the verification used or some of them. True when something changed.
+ * as they are now, all that the verification used or some of them; `redelivered` is true when an earlier try may have died
+ * half way. True when something changed.
  */
 export async function noteTemplates(
   world: World,
   key: StageKey,
   current: readonly TemplateState[],
+  redelivered: boolean,
 ): Promise<boolean> {
   const noted = await decideAgainOnConflict(async () => {
     const record = await world.ledger.readStage(key);
@@ -38,6 +41,10 @@ export async function noteTemplates(
     return { id: latest.id, drift, isNews };
   });
   if (noted === undefined) return false;
+  // An earlier try may have started the successor, and died before it was told of.
+  if (redelivered && noted.drift.length === 0) {
+    await republishLatest(world, key, await world.ledger.readStage(key));
+  }
   // Also where it is no news: whoever noted it may have died before it could ask.
   if (noted.drift.length > 0) await repeat(world, key, noted.id, noted.drift);
   return noted.isNews;
@@ -72,16 +79,22 @@ async function repeat(
 ): Promise<void> {
   const stage = await fetchStage(world, key);
   if (stage?.onTemplateChange !== "reverify") return;
-  const names = drift.map(formatTemplate).join(", ");
-  await reverifyStage(
-    world,
-    key,
-    {
-      requestId: `template:${target}:${describeDrift(drift)}`.slice(0, 256),
-      target,
-      actor: "template-change",
-      reason: `${names} changed`.slice(0, 1024),
-    },
-    { kind: "reverify", snapshot: stage, redelivered: false },
-  );
+  const request = {
+    requestId: `template:${target}:${describeDrift(drift)}`.slice(0, 256),
+    target,
+    actor: "template-change",
+    reason: `${drift.map(formatTemplate).join(", ")} changed`.slice(0, 1024),
+  };
+  // Nobody sends this request again: once the successor is the latest, only its record tells that it is to be settled.
+  if ((await world.ledger.readRequest(key, request.requestId)) === undefined) {
+    await world.ledger.writeRequest({
+      key,
+      ...request,
+      kind: "reverify",
+      outcome: "accepted",
+      message: "",
+      createdAt: world.clock.now(),
+    });
+  }
+  await reverifyStage(world, key, request, { kind: "reverify", snapshot: stage, redelivered: false });
 }
