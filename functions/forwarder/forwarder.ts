@@ -1,42 +1,22 @@
 import { STAGE_LABEL } from "../../shared/cluster/annotations.ts";
 import { createCluster } from "../../shared/cluster/cluster.ts";
-import type { KubernetesTransport } from "../../shared/cluster/transport.ts";
 import type { ClusterPolicy } from "../../shared/domain/policy.ts";
-import type { Checkpoint } from "../../shared/ledger/checkpoint.ts";
 import type { MessageQueue } from "../../shared/queue/message-queue.ts";
-import type { Clock } from "../../shared/runtime/clock.ts";
-import type { Log, Meter } from "../../shared/runtime/telemetry.ts";
 import { createApplicationHandler } from "./application-handler.ts";
 import { type ApplicationTrace, createApplicationTraces, type KnownStage } from "./application-trace.ts";
 import { coalesce, type Origin, type Outgoing, sendAll } from "./outgoing.ts";
-import {
-  createReflector,
-  type Reflector,
-  type ReflectorConfig,
-  type ReflectorEvent,
-  type ReflectorOptions,
-  type ReflectorTrouble,
-} from "./reflector.ts";
-import { Refusal } from "./refusal.ts";
+import type { Reflector, ReflectorEvent } from "./reflector.ts";
 import { createRunTraces, planRunDeletion, planRunMessage } from "./run-trace.ts";
 import { createStageDirectory } from "./stage-directory.ts";
 import { createStageTraces, planStageMessages, type StageTrace } from "./stage-trace.ts";
 import { planTemplateMessages, type TemplateTrace, traceTemplate } from "./template-trace.ts";
+import { createWatches, keyOf, type WatchOptions } from "./watches.ts";
 
-export interface ForwarderOptions {
-  readonly cluster: string;
+export interface ForwarderOptions extends WatchOptions {
   readonly policy: ClusterPolicy;
-  readonly transport: KubernetesTransport;
   readonly queue: MessageQueue;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly meter: Meter;
-  /** Where an earlier forwarder stopped; without it everything is listed first. */
-  readonly checkpoint?: Checkpoint | undefined;
   /** Ids of the verifications that the ledger has open now; asked anew for each page of the first list of runs. */
   readonly loadOpen: () => Promise<ReadonlySet<string>>;
-  readonly reflector?: ReflectorOptions;
 }
 
 export interface Forwarder {
@@ -59,8 +39,6 @@ const TEMPLATES = {
 } as const;
 type TemplateResource = keyof typeof TEMPLATES;
 const STAGES_PATH = "/apis/kargo.akuity.io/v1alpha1/stages";
-/** A cluster may have no Argo CD, or not let us watch it; there is no hurry then. */
-const OPTIONAL_BACKOFF_CAP_MS = 300_000;
 const NONE: ReadonlySet<string> = new Set();
 
 /**
@@ -203,67 +181,18 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     noteSynced(resource, events);
   }
 
-  const common = {
-    transport: options.transport,
-    clock,
-    random: options.random,
-    key: keyOf,
-    ...(options.reflector === undefined ? {} : { options: options.reflector }),
-    onInvalid: (identity: unknown, error: unknown): void => {
-      meter.count("ForwarderInvalidObjects");
-      log.warn("an object cannot be used and is skipped", { cluster: options.cluster, identity, error });
-    },
-    onTrouble: ({ during, fault, retryInMs }: ReflectorTrouble): void =>
-      log.warn("the watch is interrupted", {
-        cluster: options.cluster,
-        during,
-        retryInMs,
-        reasons: fault.reasons,
-      }),
-  };
-  const resume = (resource: string) => {
-    const resourceVersion = options.checkpoint?.resourceVersions[resource];
-    return resourceVersion === undefined ? {} : { resume: { resourceVersion } };
-  };
-  const stages = createReflector({
-    ...common,
-    ...resume(STAGES),
+  const { watch, watchOptional } = createWatches(options);
+  const stages = watch(STAGES, {
     path: STAGES_PATH,
     project: stageTraces.project,
     handler: handleStages,
   });
-  const runs = createReflector({
-    ...common,
-    ...resume(RUNS),
+  const runs = watch(RUNS, {
     path: "/apis/argoproj.io/v1alpha1/analysisruns",
     labelSelector: STAGE_LABEL,
     project: runTraces.project,
     handler: handleRuns,
   });
-  /** What a cluster may lack, or not let us watch. It is said once, and tried again from time to time. */
-  function watchOptional<T>(
-    resource: string,
-    config: Pick<ReflectorConfig<T>, "project" | "handler">,
-  ): Reflector<T> {
-    let saidWhy = "";
-    return createReflector({
-      ...common,
-      ...resume(resource),
-      ...config,
-      path: `/apis/argoproj.io/v1alpha1/${resource}`,
-      options: {
-        ...options.reflector,
-        backoffCapMs: options.reflector?.backoffCapMs ?? OPTIONAL_BACKOFF_CAP_MS,
-      },
-      onTrouble: (trouble: ReflectorTrouble) => {
-        const why = trouble.fault.message;
-        if (!(trouble.fault instanceof Refusal)) return common.onTrouble(trouble);
-        if (why !== saidWhy)
-          log.info("a resource is not watched for now", { cluster: options.cluster, resource, why });
-        saidWhy = why;
-      },
-    });
-  }
   const applications = watchOptional(APPLICATIONS, {
     project: applicationTraces.project,
     handler: handleApplications,
@@ -309,9 +238,4 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       ),
     isSynced: () => Object.values(needed).every((reflector) => reflector.state().synced),
   };
-}
-
-function keyOf(object: unknown): string {
-  const { metadata } = object as { metadata: { namespace?: string; name: string } };
-  return `${metadata.namespace ?? ""}/${metadata.name}`;
 }
