@@ -1,6 +1,12 @@
-import { deriveVerificationId, type OwnCause } from "./identity.ts";
+import { deriveVerificationId, type OwnCause, type StageKey } from "./identity.ts";
 import { isTerminal } from "./phase.ts";
-import { isSettled, type RequestRecord, type StageRecord, type Verification } from "./verification.ts";
+import {
+  isSettled,
+  type RequestKind,
+  type RequestRecord,
+  type StageRecord,
+  type Verification,
+} from "./verification.ts";
 
 /** A request as a message brought it. */
 export interface Request {
@@ -111,6 +117,21 @@ function describeOutdated(target: Verification, latest: string | undefined): str
   return latest === undefined
     ? `verification ${target.id} is no longer the Stage's latest`
     : `verification ${target.id} is no longer the Stage's latest; that is ${latest}`;
+}
+
+/** The record of a request that has just come. */
+export function openRequest(key: StageKey, kind: RequestKind, request: Request, now: number): RequestRecord {
+  return {
+    key,
+    requestId: request.requestId,
+    kind,
+    target: request.target,
+    actor: request.actor,
+    reason: request.reason,
+    outcome: "accepted",
+    message: "",
+    createdAt: now,
+  };
 }
 
 /** A request's record with its new fate; a settled one never changes. */

@@ -4,7 +4,7 @@ import { Fault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
 import { applyObservation, endVerification, readRunOutcome } from "../domain/observation.ts";
 import { isTerminal } from "../domain/phase.ts";
-import { decideAbort, describeTooLate, type Request, settleRequest } from "../domain/request.ts";
+import { decideAbort, describeTooLate, openRequest, type Request, settleRequest } from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import {
   type AbortRecord,
@@ -44,17 +44,7 @@ export async function abortVerification(
     if (known !== undefined && isSettled(known.outcome)) {
       return redelivered ? finishSettled(world, known) : { request: known };
     }
-    const base: RequestRecord = known ?? {
-      key,
-      requestId: request.requestId,
-      kind: "abort",
-      target: request.target,
-      actor: request.actor,
-      reason: request.reason,
-      outcome: "accepted",
-      message: "",
-      createdAt: world.clock.now(),
-    };
+    const base = known ?? openRequest(key, "abort", request, world.clock.now());
     const record = await world.ledger.readStage(key);
     const id = base.target ?? record.latest?.id;
     const target = id === undefined ? undefined : await world.ledger.readVerification(key, id);

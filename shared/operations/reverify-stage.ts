@@ -1,6 +1,12 @@
 import { readAnalysisRun } from "../cluster/analysis-run-reader.ts";
 import { deriveAnalysisRunName, deriveVerificationId, type StageKey } from "../domain/identity.ts";
-import { decideReverify, deriveRequestCause, type Request, settleRequest } from "../domain/request.ts";
+import {
+  decideReverify,
+  deriveRequestCause,
+  openRequest,
+  type Request,
+  settleRequest,
+} from "../domain/request.ts";
 import type { StageSnapshot } from "../domain/stage.ts";
 import { buildStart, findBringer, findClosedGate, findExclusion } from "../domain/start.ts";
 import {
@@ -50,17 +56,7 @@ export async function reverifyStage(
         await publishLatest(world, key, known.verificationId);
       return known;
     }
-    const base: RequestRecord = known ?? {
-      key,
-      requestId: request.requestId,
-      kind,
-      target: request.target,
-      actor: request.actor,
-      reason: request.reason,
-      outcome: "accepted",
-      message: "",
-      createdAt: world.clock.now(),
-    };
+    const base = known ?? openRequest(key, kind, request, world.clock.now());
     return attemptReverify(world, key, request, base, snapshot);
   });
 }

@@ -1,4 +1,5 @@
 import type { StageKey } from "../domain/identity.ts";
+import { openRequest } from "../domain/request.ts";
 import {
   describeDrift,
   findDrift,
@@ -87,14 +88,7 @@ async function repeat(
   };
   // Nobody sends this request again: once the successor is the latest, only its record tells that it is to be settled.
   if ((await world.ledger.readRequest(key, request.requestId)) === undefined) {
-    await world.ledger.writeRequest({
-      key,
-      ...request,
-      kind: "reverify",
-      outcome: "accepted",
-      message: "",
-      createdAt: world.clock.now(),
-    });
+    await world.ledger.writeRequest(openRequest(key, "reverify", request, world.clock.now()));
   }
   await reverifyStage(world, key, request, { kind: "reverify", snapshot: stage, redelivered: false });
 }
