@@ -1,6 +1,7 @@
 import { Fault } from "../domain/fault.ts";
 import type { TemplateReference } from "../domain/stage.ts";
 import { STAGE_LABEL } from "./annotations.ts";
+import { isPlainObject } from "./plain-object.ts";
 import type { KubernetesRequest, KubernetesResponse, KubernetesTransport } from "./transport.ts";
 
 /** A Kubernetes object as the API server sent it; readers decide what can be used of it. */
@@ -14,8 +15,8 @@ export interface ObjectPage {
 
 /**
  * The few verbs that verification needs of a cluster. `undefined` and `"gone"` mean that the object does not
- * exist. Every verb throws `Transient` when the API server did not answer or may answer differently later
- * (401, 403, 408, 409 where not named, 429, 5xx), and `Permanent` when it refuses for good (400, 404 of a
+ * exist. Every verb throws `Transient` when the API server did not answer, was not the one that did, or may answer
+ * differently later (401, 403, 408, 409 where not named, 429, 5xx), and `Permanent` when it refuses for good (400, 404 of a
  * resource type, 413, 422), naming the object.
  */
 export interface Cluster {
@@ -75,10 +76,20 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
     throw explainRefusal(name, request, response);
   }
 
-  async function get(path: string): Promise<KubernetesObject | undefined> {
-    const response = await send({ method: "GET", path }, [404]);
-    return response.status === 404 ? undefined : asObject(response.body);
+  /** Sends what is answered with the object itself; undefined when there is no such object. */
+  async function sendForObject(
+    request: KubernetesRequest,
+    accept: readonly number[],
+  ): Promise<{ readonly status: number; readonly object: KubernetesObject } | undefined> {
+    const response = await send(request, [404, ...accept]);
+    const { status, body } = response;
+    if (status !== 404 && accept.includes(status)) return { status, object: {} };
+    if (status === 404 && isPlainObject(body) && body.reason === "NotFound") return undefined;
+    return { status, object: readObject(name, request, response) };
   }
+
+  const get = async (path: string): Promise<KubernetesObject | undefined> =>
+    (await sendForObject({ method: "GET", path }, []))?.object;
 
   async function patch(
     path: string,
@@ -86,27 +97,28 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
     contentType: string,
     conflicts: readonly number[],
   ): Promise<"done" | "conflict" | "gone"> {
-    const response = await send({ method: "PATCH", path, body, contentType }, [404, ...conflicts]);
-    if (response.status === 404) return "gone";
-    return conflicts.includes(response.status) ? "conflict" : "done";
+    const answer = await sendForObject({ method: "PATCH", path, body, contentType }, conflicts);
+    if (answer === undefined) return "gone";
+    return conflicts.includes(answer.status) ? "conflict" : "done";
   }
 
   async function* list(path: string, labelSelector?: string): AsyncGenerator<ObjectPage> {
-    let token: string | undefined;
+    let token = "";
     do {
       const query: Record<string, string> = { limit: PAGE };
       if (labelSelector !== undefined) query.labelSelector = labelSelector;
-      if (token !== undefined) query.continue = token;
-      const response = await send({ method: "GET", path, query, timeoutMs: 30_000 }, []);
-      const body = asObject(response.body);
-      const metadata = asObject(body.metadata);
-      yield {
-        items: Array.isArray(body.items) ? body.items.map(asObject) : [],
-        resourceVersion: typeof metadata.resourceVersion === "string" ? metadata.resourceVersion : "0",
-      };
-      token =
-        typeof metadata.continue === "string" && metadata.continue !== "" ? metadata.continue : undefined;
-    } while (token !== undefined);
+      if (token !== "") query.continue = token;
+      const request: KubernetesRequest = { method: "GET", path, query, timeoutMs: 30_000 };
+      const response = await send(request, []);
+      const page = readPage(response.body);
+      // To take what is merely not understood for an empty list would be to think that everything was deleted.
+      if (page === undefined || (page.token !== "" && page.token === token)) {
+        const why = page === undefined ? "which is no list" : "whose continue token stays the same";
+        throw new Fault("Transient", `${describe(name, request, response)}, ${why}`);
+      }
+      yield { items: page.items, resourceVersion: page.resourceVersion };
+      token = page.token;
+    } while (token !== "");
   }
 
   return {
@@ -123,8 +135,9 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
 
     async createAnalysisRun(project, run) {
       const path = inProject(ROLLOUTS, project, "analysisruns");
-      const response = await send({ method: "POST", path, body: run }, [409]);
-      if (response.status !== 409) return { created: true, object: asObject(response.body) };
+      const request: KubernetesRequest = { method: "POST", path, body: run };
+      const response = await send(request, [409]);
+      if (response.status !== 409) return { created: true, object: readObject(name, request, response) };
       const runName = asObject(run.metadata).name;
       const existing = await get(`${path}/${encodeURIComponent(String(runName))}`);
       if (existing === undefined) {
@@ -172,15 +185,46 @@ export function createCluster(name: string, transport: KubernetesTransport): Clu
 }
 
 function asObject(value: unknown): KubernetesObject {
-  return typeof value === "object" && value !== null ? (value as KubernetesObject) : {};
+  return isPlainObject(value) ? value : {};
+}
+
+/**
+ * @throws Fault `Transient` for a proxy's page, or a resource type that is not served just now: what there is, nobody has
+ *   said, so that it must be taken neither for the object nor for its absence.
+ */
+function readObject(
+  cluster: string,
+  request: KubernetesRequest,
+  response: KubernetesResponse,
+): KubernetesObject {
+  const { status, body } = response;
+  if (status < 300 && isPlainObject(body) && isPlainObject(body.metadata)) return body;
+  throw new Fault("Transient", `${describe(cluster, request, response)}, which is no Kubernetes object`);
+}
+
+function readPage(body: unknown): (ObjectPage & { readonly token: string }) | undefined {
+  if (!isPlainObject(body)) return undefined;
+  const { resourceVersion, continue: token = "" } = asObject(body.metadata);
+  // An empty Go slice may be written as null; only what calls itself a list gets away with it.
+  const isEmpty = body.items === null && typeof body.kind === "string" && body.kind.endsWith("List");
+  const items: unknown = isEmpty ? [] : body.items;
+  if (!Array.isArray(items) || typeof token !== "string") return undefined;
+  if (typeof resourceVersion !== "string" || resourceVersion === "") return undefined;
+  return { items: items.map(asObject), resourceVersion, token };
+}
+
+function describe(cluster: string, request: KubernetesRequest, { status, body }: KubernetesResponse): string {
+  const text = typeof body === "string" ? body : (JSON.stringify(body) ?? "nothing");
+  const said = text.trim().slice(0, 200);
+  return `cluster ${cluster} answered ${status} to ${request.method} ${request.path} with ${said}`;
 }
 
 /** Whether a refusal may pass is the one thing that decides between a retry and an `Error`. */
 function explainRefusal(cluster: string, request: KubernetesRequest, response: KubernetesResponse): Fault {
-  const status = asObject(response.body);
-  const said =
-    typeof status.message === "string" ? status.message : String(response.body ?? "").slice(0, 300);
-  const text = `cluster ${cluster} answered ${response.status} to ${request.method} ${request.path}: ${said}`;
+  const { message } = asObject(response.body);
+  const text = typeof response.body === "string" ? response.body : "";
+  const said = typeof message === "string" ? message : text.slice(0, 300);
+  const sentence = `cluster ${cluster} answered ${response.status} to ${request.method} ${request.path}: ${said}`;
   const permanent = [400, 404, 405, 413, 415, 422].includes(response.status);
-  return new Fault(permanent ? "Permanent" : "Transient", text);
+  return new Fault(permanent ? "Permanent" : "Transient", sentence);
 }

@@ -1,4 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { createCluster } from "../../../shared/cluster/cluster.ts";
+import { createTransport } from "../../../shared/cluster/https-transport.ts";
+import type { KubernetesTransport } from "../../../shared/cluster/transport.ts";
+import { sweepCluster } from "../../../shared/operations/sweep.ts";
 import { A, bench, onlyRun, setScene, shownPhases } from "./scene.ts";
 
 setScene();
@@ -31,6 +35,27 @@ describe("the sweeper", () => {
     ]);
     expect(await bench.verifications("doomed")).toMatchObject([{ phase: "Error", reason: "StageDeleted" }]);
   });
+
+  it.each(["analysisruns", "stages"])(
+    "ends nothing when something else than the API server answers for %s",
+    async (resource) => {
+      await bench.kargo.promote("dev", [{ name: A }]);
+      await bench.quiesce();
+      const { cluster } = bench.key("dev");
+      const real = createTransport({ server: bench.sandbox.url });
+      const signedOut: KubernetesTransport = {
+        ...real,
+        request: (request) =>
+          request.path.endsWith(`/${resource}`)
+            ? Promise.resolve({ status: 200, headers: {}, body: "<html>sign in</html>" })
+            : real.request(request),
+      };
+      const world = { ...bench.world, findCluster: () => createCluster(cluster, signedOut) };
+      await expect(sweepCluster(world, cluster)).rejects.toThrow("which is no list");
+      real.close();
+      expect((await bench.verifications("dev")).map((v) => v.phase)).toEqual(["Pending"]);
+    },
+  );
 
   it("starts what is due when the Stage's event was lost, and carries out an abort that was left half done", async () => {
     bench.wrap("verify", () => async () => {});
