@@ -12,6 +12,7 @@ export default defineConfig({
             "functions/**/*.test.ts",
             "cli/**/*.test.ts",
             "local/**/*.test.ts",
+            "test/fuzz/**/*.test.ts",
             "docs/**/*.test.ts",
           ],
         },

@@ -29,9 +29,9 @@ export function readStageSettings(object: unknown): Settings {
     if (value === undefined) return undefined;
     const parsed = typeof value === "string" ? parse(value) : undefined;
     if (parsed === undefined) {
-      warnings.push(
-        `annotation ${key}: ${JSON.stringify(cutHead(String(value), SHOWN))} is ignored; ${help}`,
-      );
+      // Anything else may not even be made a text: an object may bring a `toString` of its own.
+      const shown = typeof value === "string" ? JSON.stringify(cutHead(value, SHOWN)) : `a ${typeof value}`;
+      warnings.push(`annotation ${key}: ${shown} is ignored; ${help}`);
     }
     return parsed;
   };
