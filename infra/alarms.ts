@@ -104,6 +104,12 @@ export class Alarms extends Construct {
       ),
       3,
     );
+    this.#whenAtLeast(
+      1,
+      "stale-stages",
+      "A Stage does not show a Promotion that succeeded; the sweeper's log and an Event on the Stage say which",
+      ownMetric("StaleStages", { service, component: "sweeper" }, { period: PERIOD, statistic: Stats.SUM }),
+    );
     for (const cluster of clusters) {
       this.#add(
         new Alarm(this, `${cluster}-unwatched`, {

@@ -114,6 +114,22 @@ export function buildPassedEvent(key: StageKey, freight: string, at: Date): Kube
   });
 }
 
+/** The Event on a Stage whose status does not show a Promotion that has succeeded. */
+export function buildStaleEvent(key: StageKey, promotion: string, at: Date): KubernetesObject {
+  return buildEvent({
+    project: key.project,
+    identity: ["stale", key.stage, promotion],
+    involved: { kind: "Stage", name: key.stage },
+    type: "Warning",
+    reason: "StaleStage",
+    message:
+      `Promotion ${promotion} has succeeded, but the Stage's status does not show it: ` +
+      "look at the controller that promotes. Nothing is verified for it until then",
+    at,
+    annotations: { [`${ANNOTATION}project`]: key.project, [`${ANNOTATION}stage-name`]: key.stage },
+  });
+}
+
 /** The Event on a Stage of ours on which another verifier acts. */
 export function buildSecondVerifierEvent(key: StageKey, verificationId: string, at: Date): KubernetesObject {
   return buildEvent({

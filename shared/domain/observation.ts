@@ -138,7 +138,7 @@ export function applyObservation(
   }
   // An abort that was recorded first wins over whatever the run reports, its deletion included.
   const phase = verification.abort === undefined ? natural : phaseOfAbort(verification.abort);
-  const reason = explainEnd(event, verification);
+  const reason = explainEnd(event, verification, run);
   return {
     kind: "transition",
     next: {
@@ -152,11 +152,25 @@ export function applyObservation(
   };
 }
 
-function explainEnd(event: RunEvent, verification: Verification): Reason | undefined {
+function explainEnd(
+  event: RunEvent,
+  verification: Verification,
+  run: AnalysisRunSnapshot,
+): Reason | undefined {
   if (verification.abort !== undefined) return verification.abort.because ?? "AbortRequested";
   if (event === "gone") return "AnalysisRunDeleted";
   if (event === "terminated") return "TerminatedOutside";
-  return undefined;
+  return event === "successful" && isUnsupported(run) ? "Unsupported" : undefined;
+}
+
+/**
+ * True for a run that calls itself Successful although it measured and not one measurement says so. Its verdict stands,
+ * since it is Argo Rollouts' to give, but it must not look clean. Dry runs may fail as they like.
+ */
+function isUnsupported({ metrics, omittedMetrics }: AnalysisRunSnapshot): boolean {
+  if (omittedMetrics > 0) return false;
+  const counted = addCounts(metrics.filter(({ dryRun }) => !dryRun));
+  return counted.count > 0 && counted.successful === 0;
 }
 
 function describeEnd(
@@ -175,6 +189,8 @@ function describeEnd(
         : `AnalysisRun ${run.name} was deleted before it ended`;
     case "TerminatedOutside":
       return `AnalysisRun ${run.name} was terminated by somebody other than Tallyman`;
+    case "Unsupported":
+      return `AnalysisRun ${run.name} calls itself Successful, although none of its measurements was`;
     default:
       return run.message ?? "";
   }

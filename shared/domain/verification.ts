@@ -13,6 +13,7 @@ export type Reason =
   | "AnalysisRunDeleted"
   | "StageDeleted"
   | "CannotBuild"
+  | "Unsupported"
   | "DeadlineExceeded"
   | "StartDeadlineExceeded"
   | "Rejected";

@@ -4,6 +4,7 @@ import {
   buildPhaseEvents,
   buildRefusalEvent,
   buildSecondVerifierEvent,
+  buildStaleEvent,
 } from "../cluster/verification-events.ts";
 import { isFault } from "../domain/fault.ts";
 import type { StageKey } from "../domain/identity.ts";
@@ -28,6 +29,11 @@ export async function announceRefusal(
 ): Promise<void> {
   const event = buildRefusalEvent(request, stageUid);
   if (event !== undefined) await tell(world, request.key, event);
+}
+
+/** Tells on a Stage that its status has not moved on. */
+export async function announceStale(world: World, key: StageKey, promotion: string): Promise<void> {
+  await tell(world, key, buildStaleEvent(key, promotion, new Date(world.clock.now())));
 }
 
 /** Tells that Freight counts as verified in a Stage of control flow. */

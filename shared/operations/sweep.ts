@@ -15,6 +15,7 @@ import { publishPhase } from "./record.ts";
 import { recordStage } from "./record-stage.ts";
 import { reportPhase } from "./report-phase.ts";
 import { expireHistory, hasTurn } from "./retention.ts";
+import { reportStaleStages } from "./stale-stages.ts";
 import { passOn } from "./sweep-control-flow.ts";
 import { lookAtTemplates } from "./sweep-templates.ts";
 import { continueAfter, republishLatest, verifyStage } from "./verify-stage.ts";
@@ -89,6 +90,15 @@ export async function sweepCluster(world: World, clusterName: string): Promise<S
     if (findOtherShard(stage, policy) !== undefined) continue;
     const key: StageKey = { cluster: clusterName, project: stage.project, stage: stage.name };
     await attempt(`Stage ${name}`, () => revisit(world, key, stage, recordByStage.get(name), openIds, sight));
+  }
+  for (const project of new Set([...sight.stages.values()].map((stage) => stage.project))) {
+    // Beside another verifier we have no right to look at Promotions. They are many, so each Project has one turn an hour.
+    if (policy.mode === "companion") break;
+    if (!hasTurn({ cluster: clusterName, project, stage: "" }, world.clock.now())) continue;
+    await attempt(`Promotions of Project ${project}`, async () => {
+      await reportStaleStages(world, cluster, project, sight.stages);
+      return false;
+    });
   }
   await passOn(world, clusterName, sight, attempt);
   await attempt("templates", () => lookAtTemplates(world, cluster, records, sight));

@@ -28,6 +28,7 @@ export type MetricName =
   | "RequestsRefused"
   | "SecondVerifierNoticed"
   | "SweepRepairs"
+  | "StaleStages"
   | "SweepOpen"
   | "ClustersNotSwept"
   | "DetectionLag"
