@@ -1,6 +1,7 @@
 import type { StageKey } from "../shared/domain/identity.ts";
 import { buildMessage } from "../shared/messages/codec.ts";
 import type { MessageKind } from "../shared/messages/schema.ts";
+import { toIso, toObject, toRequest, toVerification } from "../shared/presentation/document.ts";
 import type { Context } from "./context.ts";
 import { EXIT_CODES, type ExitCode } from "./exit-codes.ts";
 import { type Followed, followRequest } from "./follow.ts";
@@ -8,7 +9,6 @@ import { requireStage, resolveVerificationId } from "./lookup.ts";
 import { type CommonOptions, createViewOptions, type WaitOptions } from "./options.ts";
 import { isForPeople, writeResult } from "./output.ts";
 import { createProgress } from "./progress.ts";
-import { toObject, toRequest, toVerification } from "./render/document.ts";
 import {
   formatOutcome,
   formatPhase,
@@ -18,7 +18,7 @@ import {
   shortenIds,
 } from "./render/labels.ts";
 import { toLine } from "./render/text.ts";
-import { formatDuration, toIso } from "./render/time.ts";
+import { formatDuration } from "./render/time.ts";
 
 export type RequestOptions = CommonOptions & WaitOptions & { readonly verification?: string };
 

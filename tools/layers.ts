@@ -60,7 +60,7 @@ export const RULES: IForbiddenRuleType[] = [
   confine(
     "presentation",
     "^shared/presentation/",
-    [shared("domain")],
+    [shared("domain", "ledger")],
     "how things look is no business of where they are kept",
   ),
   confine(

@@ -4,6 +4,7 @@ import { computeCollectionId, type StageKey } from "../../shared/domain/identity
 import { isTerminal } from "../../shared/domain/phase.ts";
 import type { Verification } from "../../shared/domain/verification.ts";
 import type { Ledger } from "../../shared/ledger/ledger.ts";
+import { toCombination, toList } from "../../shared/presentation/document.ts";
 import { CommandError } from "../command-error.ts";
 import type { Context } from "../context.ts";
 import { type ExitCode, exitCodeOfPhase } from "../exit-codes.ts";
@@ -16,7 +17,6 @@ import {
   parseName,
 } from "../options.ts";
 import { isForPeople, writeResult } from "../output.ts";
-import { toCombination, toList } from "../render/document.ts";
 import { formatCombinations } from "../render/views.ts";
 
 interface Options extends CommonOptions {

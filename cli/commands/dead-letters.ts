@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { MESSAGE_KINDS, type MessageKind } from "../../shared/messages/schema.ts";
+import { toList } from "../../shared/presentation/document.ts";
 import type { ReceivedLetter } from "../../shared/queue/dead-letter.ts";
 import { listLetters, type RedriveReport, redriveLetters } from "../../shared/queue/redrive.ts";
 import { CommandError } from "../command-error.ts";
@@ -14,7 +15,6 @@ import {
 } from "../options.ts";
 import { isForPeople, writeResult } from "../output.ts";
 import { formatLetters, formatRedrive, toLetter, toRedriven } from "../render/dead-letters.ts";
-import { toList } from "../render/document.ts";
 import { toLine } from "../render/text.ts";
 
 interface Options extends CommonOptions {

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { toDescription, toObject } from "../../shared/presentation/document.ts";
 import type { Context } from "../context.ts";
 import { requireStage, requireVerification } from "../lookup.ts";
 import { addCommonOptions, type CommonOptions, createViewOptions, parseName } from "../options.ts";
 import { writeResult } from "../output.ts";
 import { formatDescription } from "../render/description.ts";
-import { toDescription, toObject } from "../render/document.ts";
 
 /** `describe verification ID --stage NAME`: how it went and what was measured. */
 export function addDescribeVerification(parent: Command, context: Context): void {

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { toObject, toRequest } from "../../shared/presentation/document.ts";
 import type { Context } from "../context.ts";
 import { requireRequest, resolveKey } from "../lookup.ts";
 import { addCommonOptions, type CommonOptions, createViewOptions, parseName } from "../options.ts";
 import { writeResult } from "../output.ts";
 import { formatRequest } from "../render/description.ts";
-import { toObject, toRequest } from "../render/document.ts";
 
 /** `get request ID --stage NAME`: a request and what became of it. */
 export function addGetRequest(parent: Command, context: Context): void {

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
+import { toList, toStage } from "../../shared/presentation/document.ts";
 import type { Context } from "../context.ts";
 import { chooseCluster, chooseProject, describeUnknownStage, listStages } from "../lookup.ts";
 import { addCommonOptions, type CommonOptions, createViewOptions, parseName } from "../options.ts";
 import { isForPeople, writeResult } from "../output.ts";
-import { toList, toStage } from "../render/document.ts";
 import { formatStages, type StageRow } from "../render/views.ts";
 
 /** `get stages [NAME]`: the Stages that the ledger knows, each with its latest verification. */

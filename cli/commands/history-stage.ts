@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { toEntry, toList } from "../../shared/presentation/document.ts";
 import type { Context } from "../context.ts";
 import { collect, requireStage } from "../lookup.ts";
 import {
@@ -9,7 +10,6 @@ import {
   parseName,
 } from "../options.ts";
 import { isForPeople, writeResult } from "../output.ts";
-import { toEntry, toList } from "../render/document.ts";
 import { formatHistory } from "../render/views.ts";
 
 /** `history stage NAME`: verifications and requests, newest first. */

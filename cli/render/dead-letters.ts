@@ -1,8 +1,9 @@
+import { toIso } from "../../shared/presentation/document.ts";
 import type { ReceivedLetter } from "../../shared/queue/dead-letter.ts";
 import type { Redriven } from "../../shared/queue/redrive.ts";
 import { shortenId } from "./labels.ts";
 import { type Column, formatTable } from "./table.ts";
-import { formatAbsolute, formatAge, toIso } from "./time.ts";
+import { formatAbsolute, formatAge } from "./time.ts";
 import type { ViewOptions } from "./views.ts";
 
 /** The document of a dead letter; `body` is the message as it was sent. */

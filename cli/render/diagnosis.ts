@@ -1,5 +1,5 @@
+import { toObject } from "../../shared/presentation/document.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
-import { toObject } from "./document.ts";
 import { type Style, toLine, wrap } from "./text.ts";
 import type { ViewOptions } from "./views.ts";
 

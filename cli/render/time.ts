@@ -33,11 +33,6 @@ export function formatAbsolute(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
-/** ISO 8601, as JSON and YAML carry it. */
-export function toIso(at: number): string {
-  return new Date(at).toISOString();
-}
-
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR };
 
 /** Milliseconds of `90s`, `10m`, `1h30m`; undefined for anything else. */

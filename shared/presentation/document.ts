@@ -1,15 +1,22 @@
-import type { Combination } from "../../shared/domain/combinations.ts";
-import type { StageKey } from "../../shared/domain/identity.ts";
-import type { RequestRecord, StageRecord, Verification } from "../../shared/domain/verification.ts";
-import type { HistoryEntry } from "../../shared/ledger/ledger.ts";
-import type { DescribedVerification } from "../lookup.ts";
-import { toIso } from "./time.ts";
+import type { Combination } from "../domain/combinations.ts";
+import type { StageKey } from "../domain/identity.ts";
+import type { RequestRecord, StageRecord, Verification } from "../domain/verification.ts";
+import type { Transition } from "../ledger/items.ts";
+import type { HistoryEntry } from "../ledger/ledger.ts";
 
-/** The shape of JSON and YAML output; scripts hang on it, so fields are added and never renamed. */
+/**
+ * The shapes in which the CLI and the HTTP API show what the ledger holds; scripts hang on them, so fields are added
+ * and never renamed. `shared/api/schemas.ts` describes them.
+ */
 const API_VERSION = "tallyman.dev/v1";
 
 /** A value with `undefined` fields left out when it is written. */
 type Document = Readonly<Record<string, unknown>>;
+
+/** ISO 8601. */
+export function toIso(at: number): string {
+  return new Date(at).toISOString();
+}
 
 const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : toIso(at));
 const place = ({ cluster, project, stage }: StageKey): Document => ({ cluster, project, stage });
@@ -120,7 +127,13 @@ export function toCombination({
 }
 
 /** A verification with its changes of phase and, from the last sight of its run, its metrics. */
-export function toDescription({ verification, transitions }: DescribedVerification): Document {
+export function toDescription({
+  verification,
+  transitions,
+}: {
+  readonly verification: Verification;
+  readonly transitions: readonly Transition[];
+}): Document {
   const run = transitions.findLast((each) => each.run !== undefined)?.run;
   return {
     ...toVerification(verification),
