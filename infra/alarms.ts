@@ -12,9 +12,11 @@ import { ownMetric } from "./metrics.ts";
 export interface AlarmsProps {
   /** The installation's name, by which its metrics are told from another's. */
   readonly service: string;
+  /** Names of the clusters, for each of which a forwarder must be at work. */
   readonly clusters: readonly string[];
   readonly queues: readonly MessageQueue[];
   readonly ledger: Ledger;
+  /** By the name that their alarms are to have. */
   readonly functions: Readonly<Record<string, Lambda>>;
   /** Events that subscribers will not see. */
   readonly undelivered?: IQueue | undefined;

@@ -9,6 +9,7 @@ import type { Lambda } from "./lambda.ts";
 const KUBERNETES_GROUP = { managed: "tallyman", companion: "tallyman-companion" } as const;
 
 export interface ClusterAccessProps {
+  /** As configured: the way in is read from it. */
   readonly cluster: ClusterConfiguration;
   /** The functions that talk to the cluster, by a name that stays. */
   readonly functions: Readonly<Record<string, Lambda>>;

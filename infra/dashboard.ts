@@ -18,9 +18,11 @@ import { ownMetric } from "./metrics.ts";
 export interface DashboardProps {
   /** The installation's name, which is the dashboard's too. */
   readonly service: string;
+  /** Names of the clusters. */
   readonly clusters: readonly string[];
   readonly queues: readonly MessageQueue[];
   readonly ledger: Ledger;
+  /** By the name that they are to have on the page. */
   readonly functions: Readonly<Record<string, Lambda>>;
 }
 

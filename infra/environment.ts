@@ -1,15 +1,28 @@
+import { MESSAGE_KINDS } from "../shared/messages/schema.ts";
 import { type ClusterSettings, queueVariables } from "../shared/runtime/configuration.ts";
 import type { ClusterConfiguration, StackConfiguration } from "./configuration.ts";
 import type { Ledger } from "./ledger.ts";
 import type { MessageQueue } from "./message-queue.ts";
 
-/** The environment variables that `shared/runtime/configuration.ts` reads. */
+/** What the functions are told of the configuration. */
+export type EnvironmentProps = Pick<
+  StackConfiguration,
+  "name" | "clusters" | "controllerInstanceId" | "logLevel" | "retentionDays"
+>;
+
+/**
+ * The environment variables that `shared/runtime/configuration.ts` reads. Every function is told of every queue.
+ *
+ * @throws Error when a kind of message has no queue: the functions would not start.
+ */
 export function buildEnvironment(
-  configuration: StackConfiguration,
+  configuration: EnvironmentProps,
   ledger: Ledger,
   queues: readonly MessageQueue[],
 ): Record<string, string> {
   const { clusters, controllerInstanceId, logLevel, retentionDays } = configuration;
+  const missing = MESSAGE_KINDS.filter((kind) => !queues.some((queue) => queue.kind === kind));
+  if (missing.length > 0) throw new Error(`there is no queue for ${missing.join(", ")}`);
   const environment: Record<string, string> = {
     TALLYMAN_TABLE: ledger.table.tableName,
     TALLYMAN_CLUSTERS: JSON.stringify(clusters.map(toSettings)),

@@ -15,9 +15,12 @@ import type { Ledger } from "./ledger.ts";
 export interface EventFeedProps {
   /** The installation's name, which is the bus's too. */
   readonly name: string;
+  /** One that has a stream. */
   readonly ledger: Ledger;
+  /** Its environment needs only `POWERTOOLS_SERVICE_NAME`, the installation's name. */
   readonly setting: LambdaSetting;
-  readonly notifications: readonly NotificationConfiguration[];
+  /** SNS topics that are told, and of which phases. Default: none. */
+  readonly notifications?: readonly NotificationConfiguration[];
 }
 
 /** EventBridge's own name for where our events come from. */
@@ -32,7 +35,7 @@ export class EventFeed extends Construct {
   /** Changes that the bus did not take. */
   readonly undelivered: Queue;
 
-  constructor(scope: Construct, id: string, { name, ledger, setting, notifications }: EventFeedProps) {
+  constructor(scope: Construct, id: string, { name, ledger, setting, notifications = [] }: EventFeedProps) {
     super(scope, id);
     const { tableStreamArn } = ledger.table;
     if (tableStreamArn === undefined) throw new Error("the ledger's table has no stream");

@@ -5,10 +5,12 @@ import type { Ledger } from "./ledger.ts";
 import type { MessageQueue } from "./message-queue.ts";
 
 export interface ForwarderProps {
-  /** The cluster that it watches. */
+  /** The name of the cluster that it watches; one of the environment's. */
   readonly cluster: string;
   readonly ledger: Ledger;
+  /** One of each kind. */
   readonly queues: readonly MessageQueue[];
+  /** Its environment is that of {@link buildEnvironment}. */
   readonly setting: LambdaSetting;
 }
 

@@ -32,17 +32,17 @@ export interface LedgerAccess {
 }
 
 export interface LedgerProps {
-  /** False only for installations that may lose their history. */
-  readonly outlivesStack: boolean;
-  /** Whether changes can be followed. */
-  readonly hasStream: boolean;
+  /** False only for installations that may lose their history: no deletion protection then. Default: true. */
+  readonly outlivesStack?: boolean;
+  /** Whether changes can be followed, which an {@link EventFeed} needs. Default: false. */
+  readonly hasStream?: boolean;
 }
 
 /** The ledger: it outlives its stack, because what it holds cannot be made again, unless somebody says otherwise. */
 export class Ledger extends Construct {
   readonly table: Table;
 
-  constructor(scope: Construct, id: string, { outlivesStack, hasStream }: LedgerProps) {
+  constructor(scope: Construct, id: string, { outlivesStack = true, hasStream = false }: LedgerProps = {}) {
     super(scope, id);
     this.table = new Table(this, "Table", {
       partitionKey: text(LEDGER_TABLE.partitionKey),

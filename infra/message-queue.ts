@@ -12,8 +12,9 @@ import type { MessageKind } from "../shared/messages/schema.ts";
 import { deadLetterQueueName, QUEUE_DEFINITION, queueName } from "../shared/queue/definition.ts";
 
 export interface MessageQueueProps {
+  /** Which messages it carries, and so which worker it feeds. */
   readonly kind: MessageKind;
-  /** Begins the queues' names. */
+  /** Begins the queues' names, `PREFIX-verify.fifo` and `PREFIX-verify-dlq.fifo`: one for each installation. */
   readonly prefix: string;
 }
 

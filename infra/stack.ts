@@ -1,4 +1,4 @@
-import { Stack, Tags } from "aws-cdk-lib";
+import { Stack, type StackProps, Tags } from "aws-cdk-lib";
 import type { Construct } from "constructs";
 import { MESSAGE_KINDS } from "../shared/messages/schema.ts";
 import { Alarms } from "./alarms.ts";
@@ -14,11 +14,12 @@ import { MessageQueue } from "./message-queue.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Worker } from "./worker.ts";
 
-/** One installation. It only composes. */
+/** One installation, under the configuration's name. It only composes. */
 export class TallymanStack extends Stack {
-  constructor(scope: Construct, configuration: StackConfiguration) {
+  /** `props` are CDK's own, `env` above all. */
+  constructor(scope: Construct, configuration: StackConfiguration, props: StackProps = {}) {
     const { name, clusters, concurrency, logRetentionDays, vpc } = configuration;
-    super(scope, name, { description: "Tallyman: the verification ledger for Kargo Stages" });
+    super(scope, name, { description: "Tallyman: the verification ledger for Kargo Stages", ...props });
     const ledger = new Ledger(this, "Ledger", {
       outlivesStack: configuration.removalPolicy === "retain",
       hasStream: configuration.eventFeed,

@@ -5,6 +5,7 @@ import type { Ledger } from "./ledger.ts";
 
 export interface SweeperProps {
   readonly ledger: Ledger;
+  /** Its environment is that of {@link buildEnvironment}. */
   readonly setting: LambdaSetting;
 }
 

@@ -6,18 +6,20 @@ import type { Ledger } from "./ledger.ts";
 import type { MessageQueue } from "./message-queue.ts";
 
 export interface WorkerProps {
+  /** Its kind says which function works on it. */
   readonly queue: MessageQueue;
   readonly ledger: Ledger;
+  /** Its environment is that of {@link buildEnvironment}. */
   readonly setting: LambdaSetting;
-  /** Batches that are worked on at the same time. */
-  readonly concurrency: number;
+  /** Batches that are worked on at the same time, 2 to 1000. Default: 10. */
+  readonly concurrency?: number;
 }
 
 /** The function of one kind of message, fed by its queue. */
 export class Worker extends Construct {
   readonly lambda: Lambda;
 
-  constructor(scope: Construct, id: string, { queue, ledger, setting, concurrency }: WorkerProps) {
+  constructor(scope: Construct, id: string, { queue, ledger, setting, concurrency = 10 }: WorkerProps) {
     super(scope, id);
     this.lambda = new Lambda(this, "Lambda", {
       entry: `functions/${queue.kind}/handler.ts`,

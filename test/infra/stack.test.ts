@@ -286,22 +286,6 @@ test("a topic is told of the phases that it is for", () => {
   ]);
 });
 
-test("two installations in one account share no name", () => {
-  const names = (name: string) => {
-    const { find: findOf } = synthesize({ name, clusters: [CLUSTER] });
-    return ["AWS::SQS::Queue", "AWS::CloudWatch::Dashboard", "AWS::DynamoDB::Table"].flatMap((type) =>
-      findOf(type).flatMap(({ properties }) =>
-        [properties.QueueName, properties.DashboardName, properties.TableName].filter(
-          (each) => each !== undefined,
-        ),
-      ),
-    );
-  };
-  const [blue, green] = [names("blue"), names("green")];
-  expect(blue.length).toBeGreaterThan(6);
-  expect(green.filter((each) => blue.includes(each))).toEqual([]);
-});
-
 test("the table and the queues keep their logical ids: a new one would be a new, empty resource", () => {
   expect(find("AWS::DynamoDB::Table").map(({ id }) => id)).toEqual(["LedgerTable9343E4AA"]);
   expect(
