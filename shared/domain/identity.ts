@@ -57,6 +57,14 @@ export function deriveAnnotationRequestId(kind: "reverify" | "abort", verificati
 }
 
 /**
+ * The identity of a request that came by webhook: what a receiver's rule makes of one occurrence is one request, however
+ * often and in whatever envelope it is delivered.
+ */
+export function deriveWebhookRequestId(receiver: string, rule: string, occurrence: string): string {
+  return uuidv5(JSON.stringify(["webhook", receiver, rule, occurrence]), NAMESPACE);
+}
+
+/**
  * Kargo's FreightCollection id: hex SHA-1 of the member Freight names, sorted ascending and joined by `,`.
  * Origins are no part of it.
  */

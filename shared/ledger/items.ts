@@ -23,7 +23,7 @@ import type {
  *
  * | attribute | of | holds |
  * | --- | --- | --- |
- * | `ty` | all | `v` verification, `p` transition, `f` Freight membership, `s` Stage, `r` request |
+ * | `ty` | all | `v` verification, `p` transition, `f` Freight membership, `s` Stage, `r` request; `d` is in `deliveries.ts` |
  * | `n` | v, s | revision, grows with each write |
  * | `h` | v, r, s | sort key of the indexes: time and id; for `s` the Project and Stage |
  * | `o` | v | cluster, while the verification is open |

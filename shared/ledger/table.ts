@@ -19,11 +19,15 @@ const freight: IndexDefinition = { name: "freight", partitionKey: "f", sortKey: 
 /**
  * Keys: `pk` is the Stage (`cluster/project/stage`); `sk` tells the items of a Stage apart:
  * `STAGE`, `V#<verification>`, `V#<verification>#P#<phase>`, `V#<verification>#F#<freight>`, `R#<request>`.
+ * Deliveries of webhooks lie apart: `webhook:<receiver>:<identity>` and `DELIVERY`.
  */
 export const LEDGER_TABLE = {
   partitionKey: "pk",
   sortKey: "sk",
-  /** Seconds since the epoch; set on what is expired, and only where a retention is configured (`retention.ts`). */
+  /**
+   * Seconds since the epoch; set on what is expired, where a retention is configured (`retention.ts`), and on deliveries
+   * of webhooks, which know beforehand when (`deliveries.ts`).
+   */
   timeToLiveAttribute: "ttl",
   indexes: { history, open, activity, freight },
   /**

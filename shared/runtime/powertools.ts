@@ -38,3 +38,11 @@ export function createMeter(component: string, cluster?: string): Meter & { read
     duration: (name, milliseconds) => metrics.addMetric(name, MetricUnit.Milliseconds, milliseconds),
   };
 }
+
+/** Counters that have the receiver of a webhook as a dimension: each is written at once, so that requests may overlap. */
+export function createReceiverMeter(component: string) {
+  const { metrics } = createMeter(component);
+  return (name: MetricName, receiver: string, value = 1): void => {
+    metrics.singleMetric().addDimension("receiver", receiver).addMetric(name, MetricUnit.Count, value);
+  };
+}

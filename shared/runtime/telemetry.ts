@@ -36,7 +36,13 @@ export type MetricName =
   | "ForwarderInvalidObjects"
   | "AuthorizedStagesMalformed"
   | "ForwarderSilence"
-  | "ForwarderHeartbeat";
+  | "ForwarderHeartbeat"
+  | "WebhooksAccepted"
+  | "WebhooksRepeated"
+  | "WebhooksUnmatched"
+  | "WebhooksRejected"
+  | "WebhooksDeferred"
+  | "WebhookCommandsRefused";
 
 /** Drops everything; for tools that have no use for telemetry. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

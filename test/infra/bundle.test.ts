@@ -16,7 +16,7 @@ import { startQueueServer } from "../../local/queue-server.ts";
 import { createQueues } from "../../local/queues.ts";
 import { deadLetterQueueName } from "../../shared/queue/definition.ts";
 
-const FUNCTIONS = ["verify", "abort", "reverify", "sweeper", "forwarder", "events"];
+const FUNCTIONS = ["verify", "abort", "reverify", "sweeper", "forwarder", "events", "webhook"];
 /** What no function can do without, bundled as usual: with every way to find credentials. */
 const BASELINE = `
   import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
