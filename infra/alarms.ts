@@ -14,6 +14,8 @@ export interface AlarmsProps {
   readonly service: string;
   /** Names of the clusters, for each of which a forwarder must be at work. */
   readonly clusters: readonly string[];
+  /** Of webhooks, by name. */
+  readonly receivers?: readonly string[];
   readonly queues: readonly MessageQueue[];
   readonly ledger: Ledger;
   /** By the name that their alarms are to have. */
@@ -112,6 +114,18 @@ export class Alarms extends Construct {
       "A Stage does not show a Promotion that succeeded; the sweeper's log and an Event on the Stage say which",
       ownMetric("StaleStages", { service, component: "sweeper" }, { period: PERIOD, statistic: Stats.SUM }),
     );
+    for (const receiver of props.receivers ?? []) {
+      this.#whenAtLeast(
+        1,
+        `${receiver}-webhooks-deferred`,
+        `Deliveries to the receiver ${receiver} were turned away for a trouble of ours; a sender that does not repeat them by itself has to be made to`,
+        ownMetric(
+          "WebhooksDeferred",
+          { service, component: "webhook", receiver },
+          { period: PERIOD, statistic: Stats.SUM },
+        ),
+      );
+    }
     for (const cluster of clusters) {
       this.#add(
         new Alarm(this, `${cluster}-unwatched`, {

@@ -1,9 +1,8 @@
-import { ArnFormat, Stack } from "aws-cdk-lib";
 import { CfnAccessEntry } from "aws-cdk-lib/aws-eks";
-import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
 import type { ClusterConfiguration } from "./configuration.ts";
 import type { Lambda } from "./lambda.ts";
+import { allowReadingSecret } from "./secret.ts";
 
 /** The Kubernetes group that the access entries put the functions in; `deploy/rbac` gives it its rights. */
 const KUBERNETES_GROUP = { managed: "tallyman", companion: "tallyman-companion" } as const;
@@ -22,7 +21,7 @@ export class ClusterAccess extends Construct {
     const { eks, tokenSecret, kubeconfigSecret } = cluster;
     const secret = tokenSecret ?? kubeconfigSecret;
     for (const [name, { role }] of Object.entries(functions)) {
-      if (secret !== undefined) role.addToPolicy(this.allowReading(secret));
+      if (secret !== undefined) role.addToPolicy(allowReadingSecret(this, secret));
       if (eks?.accessEntries === true) {
         new CfnAccessEntry(this, name, {
           clusterName: eks.cluster,
@@ -31,22 +30,5 @@ export class ClusterAccess extends Construct {
         });
       }
     }
-  }
-
-  private allowReading(secret: string): PolicyStatement {
-    return new PolicyStatement({
-      actions: ["secretsmanager:GetSecretValue"],
-      resources: [secret.startsWith("arn:") ? secret : this.findArn(secret)],
-    });
-  }
-
-  /** Six characters that only Secrets Manager knows follow a secret's name in its ARN. */
-  private findArn(name: string): string {
-    return Stack.of(this).formatArn({
-      service: "secretsmanager",
-      resource: "secret",
-      resourceName: `${name}-??????`,
-      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-    });
   }
 }

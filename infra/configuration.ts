@@ -2,6 +2,7 @@ import * as z from "zod";
 import { parseDuration } from "../shared/domain/duration.ts";
 import { PHASES } from "../shared/domain/phase.ts";
 import { MIN_RETENTION_DAYS } from "../shared/runtime/configuration.ts";
+import { type ReceiverSettings, receiversSchema } from "../shared/webhooks/receiver.ts";
 
 /** The key in the `context` of cdk.json, or of `cdk deploy --context`, that holds the configuration. */
 export const CONTEXT_KEY = "tallyman";
@@ -143,6 +144,8 @@ const configurationSchema = z.strictObject({
   eventFeed: z.boolean().default(true),
   /** SNS topics that are told of changes of phase. */
   notifications: z.array(notificationSchema).default([]),
+  /** Senders of webhooks and what their deliveries ask for. Without any there is no door. */
+  receivers: z._default(receiversSchema, []),
   /** Days that the functions' logs are kept. */
   logRetentionDays: z
     .literal(LOG_DAYS, `must be one of ${LOG_DAYS.join(", ")}, which CloudWatch Logs knows`)
@@ -206,6 +209,7 @@ export function parseConfiguration(value: unknown): StackConfiguration {
     ...findMute(result.data),
     ...findDuplicates(result.data.clusters),
     ...findOverflow(result.data.clusters),
+    ...findReceiverProblems(result.data),
   ];
   if (problems.length > 0) throw new ConfigurationError(problems);
   return result.data;
@@ -247,6 +251,29 @@ function findDuplicates(clusters: readonly ClusterConfiguration[]): string[] {
       ? []
       : [`context.${CONTEXT_KEY}.clusters[${index}].name: ${name} is used twice; give each its own`],
   );
+}
+
+/** What only the deployment knows: which clusters there are, and that a template must hold no secret. */
+function findReceiverProblems({ receivers, clusters }: StackConfiguration): string[] {
+  const names = clusters.map((cluster) => cluster.name);
+  return receivers.flatMap((receiver: ReceiverSettings, at) => {
+    const key = `context.${CONTEXT_KEY}.receivers[${at}]`;
+    const secrets = receiver.secrets.flatMap((secret, index) =>
+      typeof secret === "string"
+        ? []
+        : [
+            `${key}.secrets[${index}]: must be the name or the ARN of a Secrets Manager secret; ` +
+              "anything else is for the embedded stack",
+          ],
+    );
+    const strangers = receiver.rules.flatMap(({ cluster }, index) =>
+      // One with a path in it is known when a delivery comes.
+      cluster === undefined || !dnsLabel.test(cluster) || names.includes(cluster)
+        ? []
+        : [`${key}.rules[${index}].cluster: ${cluster} is none of ${names.join(", ")}`],
+    );
+    return [...secrets, ...strangers];
+  });
 }
 
 function findOverflow(clusters: readonly ClusterConfiguration[]): string[] {

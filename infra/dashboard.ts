@@ -20,6 +20,8 @@ export interface DashboardProps {
   readonly service: string;
   /** Names of the clusters. */
   readonly clusters: readonly string[];
+  /** Of webhooks, by name. */
+  readonly receivers?: readonly string[];
   readonly queues: readonly MessageQueue[];
   readonly ledger: Ledger;
   /** By the name that they are to have on the page. */
@@ -33,7 +35,7 @@ const HALF = 12;
 export class Dashboard extends Construct {
   constructor(scope: Construct, id: string, props: DashboardProps) {
     super(scope, id);
-    const { service, clusters, queues, ledger, functions } = props;
+    const { service, clusters, receivers = [], queues, ledger, functions } = props;
     const sum = { period: PERIOD, statistic: Stats.SUM };
     const verify = { service, component: "verify" };
     const sweeper = { service, component: "sweeper" };
@@ -50,6 +52,8 @@ export class Dashboard extends Construct {
           ]),
         ),
       });
+    const ofWebhook = (name: MetricName, receiver: string): IMetric =>
+      ownMetric(name, { service, component: "webhook", receiver }, { ...sum, label: receiver });
     new CloudWatchDashboard(this, "Page", {
       dashboardName: service,
       widgets: [
@@ -129,6 +133,20 @@ export class Dashboard extends Construct {
             ],
           }),
         ],
+        ...(receivers.length === 0
+          ? []
+          : [
+              [
+                graph(
+                  "Webhooks accepted",
+                  receivers.map((receiver) => ofWebhook("WebhooksAccepted", receiver)),
+                ),
+                graph(
+                  "Webhooks rejected",
+                  [...receivers, "unknown"].map((receiver) => ofWebhook("WebhooksRejected", receiver)),
+                ),
+              ],
+            ]),
       ],
     });
   }

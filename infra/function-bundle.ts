@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { AssetHashType, DockerImage } from "aws-cdk-lib";
@@ -79,16 +80,21 @@ export function writeBundle(bundle: FunctionBundle, folder: string): void {
   for (const [name, contents] of bundle.files) writeFileSync(join(folder, name), contents);
 }
 
-/** An entry point's bundle as Lambda code; the asset's hash is that of its contents. */
-export function createFunctionCode(entry: string): Code {
+/**
+ * An entry point's bundle as Lambda code, with files (names and texts) beside it; the asset's hash is that of its contents.
+ */
+export function createFunctionCode(entry: string, files: Readonly<Record<string, string>> = {}): Code {
   return Code.fromAsset(join(ROOT, dirname(entry)), {
     assetHashType: AssetHashType.OUTPUT,
     bundling: {
       // CDK wants an image to fall back on; the local bundler below never declines.
       image: DockerImage.fromRegistry("scratch"),
+      // CDK takes two bundlings of one folder for the same unless something here tells them apart.
+      environment: { FILES: createHash("sha256").update(JSON.stringify(files)).digest("hex") },
       local: {
         tryBundle(folder) {
           writeBundle(bundleFunction(entry), folder);
+          for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
           return true;
         },
       },

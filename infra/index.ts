@@ -21,4 +21,5 @@ export { type IndexName, Ledger, type LedgerAccess, type LedgerAction, type Ledg
 export { MessageQueue, type MessageQueueProps } from "./message-queue.ts";
 export { TallymanStack } from "./stack.ts";
 export { Sweeper, type SweeperProps } from "./sweeper.ts";
+export { Webhook, type WebhookProps } from "./webhook.ts";
 export { Worker, type WorkerProps } from "./worker.ts";

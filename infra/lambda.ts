@@ -34,6 +34,8 @@ export interface LambdaProps {
   /** Beside the setting's. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly statements: readonly PolicyStatement[];
+  /** Laid beside the code: names and texts. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 /** What all functions have in common. Its role holds what it is given and writing its own log, nothing else. */
@@ -55,7 +57,7 @@ export class Lambda extends Construct {
       runtime: Runtime.NODEJS_24_X,
       architecture: Architecture.ARM_64,
       handler: BUNDLE_HANDLER,
-      code: createFunctionCode(props.entry),
+      code: createFunctionCode(props.entry, props.files),
       description: props.description,
       timeout: props.timeout,
       memorySize: props.memory,

@@ -1,11 +1,12 @@
 import { Metric, type MetricProps } from "aws-cdk-lib/aws-cloudwatch";
 import type { MetricName } from "../shared/runtime/telemetry.ts";
 
-/** Which of an installation's functions measured it; `cluster` for what a forwarder measures. */
+/** Which of an installation's functions measured it; `cluster` for what a forwarder measures, `receiver` for what the webhook does. */
 export interface MetricSource {
   readonly service: string;
   readonly component: string;
   readonly cluster?: string;
+  readonly receiver?: string;
 }
 
 /** A metric that the code writes, by the name that the code has for it. */

@@ -12,6 +12,7 @@ import type { Lambda } from "./lambda.ts";
 import { Ledger } from "./ledger.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { Sweeper } from "./sweeper.ts";
+import { Webhook } from "./webhook.ts";
 import { Worker } from "./worker.ts";
 
 /** One installation, under the configuration's name. It only composes. */
@@ -45,11 +46,21 @@ export class TallymanStack extends Stack {
         functions: { ...everywhere, Forwarder: lambda },
       });
     }
-    const { notifications } = configuration;
+    const { notifications, receivers } = configuration;
+    if (receivers.length > 0) {
+      functions.Webhook = new Webhook(this, "Webhook", { receivers, ledger, queues, setting }).lambda;
+    }
     const feed = configuration.eventFeed
       ? new EventFeed(this, "EventFeed", { name, ledger, setting, notifications })
       : undefined;
-    const watched = { service: name, clusters: clusters.map((each) => each.name), queues, ledger, functions };
+    const watched = {
+      service: name,
+      clusters: clusters.map((each) => each.name),
+      receivers: receivers.map((each) => each.name),
+      queues,
+      ledger,
+      functions,
+    };
     new Alarms(this, "Alarms", {
       ...watched,
       undelivered: feed?.undelivered,

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ConfigurationError, parseConfiguration } from "../../infra/configuration.ts";
-import { CLUSTER } from "./synthesized.ts";
+import { CLUSTER, RECEIVER } from "./synthesized.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const CA = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
@@ -17,6 +17,10 @@ function problemsOf(value: unknown): readonly string[] {
   return [];
 }
 
+const withReceiver = (change: object): object => ({
+  clusters: [CLUSTER],
+  receivers: [{ ...RECEIVER, ...change }],
+});
 const withCluster = (change: object): object => ({ clusters: [{ ...CLUSTER, ...change }] });
 
 test("a configuration may say only what it must", () => {
@@ -30,6 +34,7 @@ test("a configuration may say only what it must", () => {
     tags: {},
     eventFeed: true,
     notifications: [],
+    receivers: [],
   });
 });
 
@@ -52,6 +57,7 @@ test("a configuration may say everything", () => {
     eventFeed: true,
     notifications: [{ topic: "arn:aws:sns:eu-central-1:111122223333:chat", phases: ["Failed"] }],
     vpc: { subnetIds: ["subnet-0a"], securityGroupIds: ["sg-0b"] },
+    receivers: [RECEIVER],
   };
   expect(parseConfiguration(all)).toEqual(all);
 });
@@ -198,6 +204,42 @@ test.each<[what: string, value: unknown, key: string, help: RegExp]>([
     { clusters: [CLUSTER], vpc: { subnetIds: [], securityGroupIds: ["sg-0b"] } },
     "context.tallyman.vpc.subnetIds",
     /must name a subnet/,
+  ],
+  [
+    "a receiver of a type that there is not",
+    withReceiver({ type: "bitbucket" }),
+    "context.tallyman.receivers[0].type",
+    /must be one of standard-webhooks, github/,
+  ],
+  [
+    "a receiver without rules",
+    withReceiver({ rules: undefined }),
+    "context.tallyman.receivers[0].rules",
+    /is missing; add a list/,
+  ],
+  [
+    "a secret in the configuration",
+    withReceiver({ secrets: [{ literal: "a secret that nobody would guess" }] }),
+    "context.tallyman.receivers[0].secrets[0]",
+    /must be the name or the ARN of a Secrets Manager secret/,
+  ],
+  [
+    "a rule with a misspelt key",
+    withReceiver({ rules: [{ ...RECEIVER.rules[0], stages: "uat" }] }),
+    "context.tallyman.receivers[0].rules[0]",
+    /stages is unknown; remove it/,
+  ],
+  [
+    "a rule with a path that is none",
+    withReceiver({ rules: [{ ...RECEIVER.rules[0], stage: "$.deployment[*]" }] }),
+    "context.tallyman.receivers[0].rules[0].stage",
+    /is not a path; write for example/,
+  ],
+  [
+    "a rule for a cluster that there is not",
+    withReceiver({ rules: [{ ...RECEIVER.rules[0], cluster: "island" }] }),
+    "context.tallyman.receivers[0].rules[0].cluster",
+    /island is none of main/,
   ],
   [
     "an unknown removal policy",

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { bundleFunction } from "../../infra/function-bundle.ts";
 import { MESSAGE_KINDS } from "../../shared/messages/schema.ts";
 import { deriveDynamoDbActions, deriveQueueActions } from "./permissions.ts";
-import { CLUSTER, synthesize } from "./synthesized.ts";
+import { CLUSTER, RECEIVER, synthesize } from "./synthesized.ts";
 
 interface Statement {
   readonly Effect: string;
@@ -12,7 +12,10 @@ interface Statement {
   readonly Resource: unknown;
 }
 
-const { find } = synthesize();
+const { find } = synthesize({
+  clusters: [CLUSTER],
+  receivers: [RECEIVER, { ...RECEIVER, name: "gh-2", secrets: ["tallyman/webhooks/gh", "gh/old"] }],
+});
 /** What Lambda itself does with a queue on the function's behalf. */
 const EVENT_SOURCE = ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"];
 
@@ -87,6 +90,7 @@ test("the workers together may do in DynamoDB exactly what their code can do", (
 test.each([
   ["Sweeper", "functions/sweeper/handler.ts"],
   ["Forwarder", "functions/forwarder/handler.ts"],
+  ["Webhook", "functions/webhook/handler.ts"],
 ])("the %s may do in DynamoDB exactly what its code can do", (id, entry) => {
   const sources = Object.keys(bundleFunction(entry).inputs);
   expect(grantedTo(id, "dynamodb")).toEqual(deriveDynamoDbActions(sources));
@@ -103,11 +107,25 @@ test("a worker may do with queues what the code and its event source do, and wit
   }
 });
 
-test("the forwarder may only send, to each queue and to no dead-letter queue; the sweeper needs no queue", () => {
-  expect(grantedTo("Forwarder", "sqs")).toEqual(["sqs:SendMessage"]);
-  const targets = readStatements("Forwarder").filter((statement) => statement.Action === "sqs:SendMessage");
-  const text = JSON.stringify(targets.map((statement) => statement.Resource));
-  for (const kind of MESSAGE_KINDS) expect(text).toContain(`${capitalize(kind)}Queue`);
-  expect(text).not.toContain("DeadLetters");
+test("who only sends may only send, to each queue and to no dead-letter queue; the sweeper needs no queue", () => {
+  for (const id of ["Forwarder", "Webhook"]) {
+    expect(grantedTo(id, "sqs")).toEqual(["sqs:SendMessage"]);
+    const targets = readStatements(id).filter((statement) => statement.Action === "sqs:SendMessage");
+    const text = JSON.stringify(targets.map((statement) => statement.Resource));
+    for (const kind of MESSAGE_KINDS) expect(text).toContain(`${capitalize(kind)}Queue`);
+    expect(text).not.toContain("DeadLetters");
+  }
   expect(grantedTo("Sweeper", "sqs")).toEqual([]);
+});
+
+test("the webhook may read the secrets of its receivers, and none of a cluster", () => {
+  const statements = readStatements("Webhook").filter(
+    (statement) => statement.Action === "secretsmanager:GetSecretValue",
+  );
+  const names = statements.flatMap(({ Resource }) => JSON.stringify(Resource).match(/:secret:[^"]+/g) ?? []);
+  expect(names).toEqual([":secret:tallyman/webhooks/gh-??????", ":secret:gh/old-??????"]);
+  const actions = readStatements("Webhook").flatMap((statement) => statement.Action);
+  expect([...new Set(actions.map((action) => action.split(":")[0]))].sort()).toEqual([
+    ...["dynamodb", "logs", "secretsmanager", "sqs"],
+  ]);
 });

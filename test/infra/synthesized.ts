@@ -9,6 +9,22 @@ export const CLUSTER = {
   tokenSecret: "tallyman/main/token",
 };
 
+export const RECEIVER = {
+  name: "gh",
+  type: "github",
+  secrets: ["tallyman/webhooks/gh"],
+  rules: [
+    {
+      name: "deployed",
+      events: ["deployment_status"],
+      when: [{ field: "$.deployment_status.state", equals: "success" }],
+      command: "reverify",
+      project: "lighthouse",
+      stage: "$.deployment.environment",
+    },
+  ],
+};
+
 export interface Resource {
   readonly id: string;
   readonly properties: Readonly<Record<string, unknown>>;
